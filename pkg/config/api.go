@@ -48,16 +48,46 @@ func Parse(args, environ []string) (s *Settings, help string, err error) { panic
 // Validate checks settings that were filled in by a program.
 func (s *Settings) Validate() error { panic("not built") }
 
-// A TopicConfig is one topic config: everything DescribeConfigs tells of it.
-type TopicConfig struct {
-	Name          string
-	Type          Type
-	BrokerSynonym string // the broker property that is its default, "" if none
-	Doc           string
-}
-
 // Type is a ConfigDef type, numbered as DescribeConfigs v3 does.
 type Type int8
 
-// Topic is the effective configuration of a topic: overrides, then the settings, then defaults.
-type Topic struct{ _ int }
+// A Source is where a value comes from, numbered as DescribeConfigs does.
+type Source int8
+
+// A Synonym is one place that gives, or would give, a config its value.
+type Synonym struct {
+	Name   string
+	Value  *string
+	Source Source
+}
+
+// An Entry is one config as DescribeConfigs and CreateTopics tell of it.
+type Entry struct {
+	Name      string
+	Value     *string // nil: sensitive, or none
+	Source    Source
+	ReadOnly  bool
+	Sensitive bool
+	Type      Type
+	Doc       string
+	Synonyms  []Synonym // highest precedence first
+}
+
+// DescribeTopic lists every topic config, by name, with the overrides of one topic (ConfigHelper, reference 5.5).
+func DescribeTopic(s *Settings, overrides map[string]string) []Entry { panic("not built") }
+
+// DescribeBroker lists the broker's own configs under Kafka's property names, by name.
+func DescribeBroker(s *Settings) []Entry { panic("not built") }
+
+// ValidateTopic checks a topic's overrides as LogConfig.validate does: INVALID_CONFIG with Kafka's text.
+func ValidateTopic(s *Settings, overrides map[string]string) error { panic("not built") }
+
+// A Topic is the effective configuration of a topic: overrides, then the settings, then defaults, parsed.
+// Its fields are named like Kafka's configs.
+type Topic struct {
+	CleanupDelete, CleanupCompact bool
+	// the implementation adds one field for each topic config
+}
+
+// EffectiveTopic parses overrides that ValidateTopic accepts.
+func EffectiveTopic(s *Settings, overrides map[string]string) (*Topic, error) { panic("not built") }
