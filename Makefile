@@ -1,0 +1,35 @@
+# Every target says what it does: `make` lists them.
+.DEFAULT_GOAL := help
+FUZZTIME ?= 30s
+GOLANGCI ?= golangci-lint
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## run the broker on 127.0.0.1:9092, its data in ./data
+	go run ./cmd/broker
+
+test: ## run the tests, as README says
+	go test ./...
+
+race: ## run the tests under the race detector
+	go test -race ./...
+
+lint: ## gofmt, go vet and golangci-lint
+	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	go vet ./...
+	$(GOLANGCI) run ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@for pkg in $$(go list ./pkg/...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; done
+
+bench: ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./pkg/...
+
+clients: ## real clients and Kafka's own tools against the broker (needs kcat, Java, Node)
+	cd conformance && go test -count=1 ./...
+
+.PHONY: help run test race lint fuzz bench clients

@@ -1,0 +1,67 @@
+// Package control is HTTP for machines: whether the process is up, whether
+// the broker is ready, and its metrics. It changes nothing.
+package control
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/VictoriaMetrics/metrics"
+)
+
+// Options say what the answers are made of.
+type Options struct {
+	// Ready is nil once a first produce or fetch succeeds without a
+	// retry; otherwise it says what is being waited for.
+	Ready func() error
+	// Metrics are the broker's own figures.
+	Metrics []Metric
+}
+
+// A Metric is one figure, read when it is asked for.
+type Metric struct {
+	Name    string // in Prometheus' form, labels and all
+	Counter bool   // it only grows; otherwise it is a gauge
+	Read    func() float64
+}
+
+// New answers /healthz, /readyz and /metrics (FX-20). Anything else is 404.
+func New(o Options) http.Handler {
+	set := metrics.NewSet()
+	for _, m := range o.Metrics {
+		if m.Counter {
+			set.NewCounter(m.Name)
+			continue
+		}
+		set.NewGauge(m.Name, m.Read)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := o.Ready(); err != nil {
+			text(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+			return
+		}
+		text(w, http.StatusOK, "ready")
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		for _, m := range o.Metrics {
+			if m.Counter {
+				set.GetOrCreateCounter(m.Name).Set(uint64(m.Read()))
+			}
+		}
+		set.WritePrometheus(w)
+		metrics.WriteProcessMetrics(w)
+	})
+	return mux
+}
+
+func text(w http.ResponseWriter, status int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// The client that is gone has no use for the error.
+	_, _ = io.WriteString(w, fmt.Sprintln(line))
+}
