@@ -61,8 +61,8 @@ func (f osFile) control(op string, call func(fd uintptr) error) error {
 		return &fs.PathError{Op: op, Path: f.Name(), Err: err}
 	}
 	var callErr error
-	if err := conn.Control(func(fd uintptr) { callErr = call(fd) }); err != nil {
-		return &fs.PathError{Op: op, Path: f.Name(), Err: err}
+	if conn.Control(func(fd uintptr) { callErr = call(fd) }) != nil {
+		callErr = fs.ErrClosed // the only reason not to call
 	}
 	if callErr != nil {
 		return &fs.PathError{Op: op, Path: f.Name(), Err: callErr}
