@@ -35,6 +35,8 @@ const (
 	NoTimestamp int64 = -1
 	// NoProducerID is the producer id of a batch that is not idempotent.
 	NoProducerID int64 = -1
+	// NoProducerEpoch is the producer epoch of such a batch.
+	NoProducerEpoch int16 = -1
 	// NoSequence is the base sequence of such a batch, and of a control batch.
 	NoSequence int32 = -1
 )
@@ -46,6 +48,7 @@ const (
 	attrTransactional = 0x10
 	attrControl       = 0x20
 	attrHorizon       = 0x40
+	attrKnown         = 0x7f // the other bits are cleared when the broker patches the word
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -99,6 +102,15 @@ func (b Batch) Transactional() bool { return b.Attributes()&attrTransactional !=
 
 // Control says whether the batch is a marker that consumers skip.
 func (b Batch) Control() bool { return b.Attributes()&attrControl != 0 }
+
+// DeleteHorizon is when tombstones and markers of the batch may go, in ms;
+// the first cleaning of the batch sets it, in place of the base timestamp.
+func (b Batch) DeleteHorizon() (ms int64, ok bool) {
+	if b.Attributes()&attrHorizon == 0 {
+		return 0, false
+	}
+	return b.BaseTimestamp(), true
+}
 
 // LastOffsetDelta is the last offset less the base offset.
 func (b Batch) LastOffsetDelta() int32 { return int32(binary.BigEndian.Uint32(b[23:])) }
