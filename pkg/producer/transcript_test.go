@@ -1,0 +1,184 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/dozekafka/doze-kafka/pkg/record"
+)
+
+// A partition drives a State as a log does: a batch is checked, gets the next
+// offsets, and is taken in.
+type partition struct {
+	state State
+	end   int64
+}
+
+// data makes a client's batch of n records; its payload is of no interest.
+func data(t testing.TB, id int64, epoch int16, sequence int32, n int, timestamp int64, txn bool) record.Batch {
+	t.Helper()
+	b := record.NewBuilder(record.Options{Producer: &record.Producer{ID: id, Epoch: epoch, BaseSequence: sequence}, Transactional: txn})
+	for range n {
+		if err := b.Append(timestamp, nil, []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch, err := b.Batch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return batch
+}
+
+func marker(t testing.TB, id int64, epoch int16, kind record.ControlType, coordinatorEpoch int32, timestamp int64) record.Batch {
+	t.Helper()
+	b, err := record.NewMarker(record.Marker{Type: kind, CoordinatorEpoch: coordinatorEpoch}, id, epoch, timestamp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (p *partition) append(b record.Batch, verified bool) string {
+	repeat, isRepeat, err := p.state.Check(b, verified)
+	switch {
+	case err != nil:
+		ke, ok := errors.AsType[*kerr.Error](err)
+		if !ok {
+			return "not a Kafka error: " + err.Error()
+		}
+		return ke.Message
+	case isRepeat:
+		return fmt.Sprintf("repeat of offset %d timestamp %d", repeat.BaseOffset(), repeat.Timestamp)
+	}
+	return p.take(b)
+}
+
+func (p *partition) take(b record.Batch) string {
+	b.SetBaseOffset(p.end)
+	if err := p.state.Update(b); err != nil {
+		return err.Error()
+	}
+	p.end = b.LastOffset() + 1
+	return fmt.Sprintf("offsets %d-%d", b.BaseOffset(), b.LastOffset())
+}
+
+func (p *partition) describe() string {
+	var out strings.Builder
+	for _, id := range p.state.IDs() {
+		pr, _ := p.state.Lookup(id)
+		fmt.Fprintf(&out, "producer %d epoch %d", id, pr.Epoch)
+		if pr.CoordinatorEpoch >= 0 {
+			fmt.Fprintf(&out, " coordinator %d", pr.CoordinatorEpoch)
+		}
+		fmt.Fprintf(&out, " last timestamp %d", pr.LastTimestamp)
+		if pr.TxnFirstOffset >= 0 {
+			fmt.Fprintf(&out, " open from %d", pr.TxnFirstOffset)
+		}
+		out.WriteString("\n")
+		for _, b := range pr.Batches {
+			fmt.Fprintf(&out, "  sequences %d-%d at offset %d\n", b.FirstSequence(), b.LastSequence, b.BaseOffset())
+		}
+	}
+	if first, ok := p.state.FirstUnstable(); ok {
+		fmt.Fprintf(&out, "unstable from %d\n", first)
+	}
+	if out.Len() == 0 {
+		return "empty"
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// run does one command: a word and key=value arguments.
+func (p *partition) run(t *testing.T, line string) string {
+	fields := strings.Fields(line)
+	args := map[string]int64{"n": 1, "ts": 1000}
+	txn, verified, kind := false, false, record.Commit
+	for _, f := range fields[1:] {
+		key, value, ok := strings.Cut(f, "=")
+		switch {
+		case ok:
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			args[key] = n
+		case f == "txn":
+			txn, verified = true, true
+		case f == "unverified":
+			verified = false
+		case f == "abort":
+			kind = record.Abort
+		}
+	}
+	id, epoch := args["id"], int16(args["epoch"])
+	switch fields[0] {
+	case "append":
+		return p.append(data(t, id, epoch, int32(args["seq"]), int(args["n"]), args["ts"], txn), verified)
+	case "marker":
+		return p.take(marker(t, id, epoch, kind, int32(args["coordinator"]), args["ts"]))
+	case "expire":
+		return fmt.Sprintf("%d gone", p.state.Expire(args["now"], args["after"]))
+	case "restart":
+		s, at, err := Decode(p.state.Encode(nil, Binding{Offset: p.end, After: p.end > 0, CRC: 7}))
+		if err != nil {
+			return err.Error()
+		}
+		p.state = *s
+		return fmt.Sprintf("state of offset %d", at.Offset)
+	case "state":
+		return p.describe()
+	}
+	t.Fatalf("unknown command %q", line)
+	return ""
+}
+
+// TX-1, TX-2, ST-9: the transcripts in testdata are rules and documentation in one:
+// commands, "----", what came out. PRODUCER_REWRITE=1 writes them anew.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			p := &partition{}
+			for block := range strings.SplitSeq(strings.TrimRight(string(content), "\n"), "\n\n") {
+				commands, _, _ := strings.Cut(block, "\n----")
+				out.WriteString(commands + "\n")
+				var answers []string
+				for line := range strings.SplitSeq(commands, "\n") {
+					if line = strings.TrimSpace(line); line == "new" {
+						p = &partition{}
+					} else if line != "" && !strings.HasPrefix(line, "#") {
+						answers = append(answers, p.run(t, line))
+					}
+				}
+				if len(answers) > 0 {
+					out.WriteString("----\n" + strings.Join(answers, "\n") + "\n")
+				}
+				out.WriteString("\n")
+			}
+			got := strings.TrimRight(out.String(), "\n") + "\n"
+			if os.Getenv("PRODUCER_REWRITE") != "" {
+				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(content) {
+				t.Errorf("the transcript now reads:\n%s", got)
+			}
+		})
+	}
+}
