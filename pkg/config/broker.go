@@ -1,0 +1,96 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A brokerConfig is a broker property that is no topic config's synonym.
+type brokerConfig struct {
+	name    string
+	typ     Type
+	setting string // the setting behind it; "" for one that can't be set
+	value   func(*Settings) string
+	doc     string
+}
+
+func fixed(v string) func(*Settings) string { return func(*Settings) string { return v } }
+
+// brokerConfigs are the broker's own configs that mean something here, under
+// Kafka's names. Properties about what this broker does not have are not listed.
+var brokerConfigs = []brokerConfig{
+	{"advertised.listeners", TypeList, "ADVERTISED_LISTENERS", func(s *Settings) string { return s.AdvertisedListeners },
+		"The addresses that clients are told; auto: one for each connection that works for it."},
+	{"auto.create.topics.enable", TypeBoolean, "AUTO_CREATE_TOPICS", func(s *Settings) string { return strconv.FormatBool(s.AutoCreateTopics) },
+		"Whether a topic is made when a client first asks for it."},
+	{"broker.id", TypeInt, "NODE_ID", func(s *Settings) string { return number(int64(s.NodeID)) }, "The broker's id."},
+	{"default.replication.factor", TypeInt, "", fixed("1"), "Replicas of a topic that is made without a number."},
+	{"delete.topic.enable", TypeBoolean, "", fixed("true"), "Whether topics can be deleted."},
+	{"listener.security.protocol.map", TypeString, "LISTENERS", protocolMap, "The security protocol of each listener."},
+	{"listeners", TypeList, "LISTENERS", func(s *Settings) string { return s.Listeners }, "The addresses that the broker listens on."},
+	{"log.dir", TypeString, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
+	{"log.dirs", TypeString, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
+	{"node.id", TypeInt, "NODE_ID", func(s *Settings) string { return number(int64(s.NodeID)) }, "The broker's id."},
+	{"num.partitions", TypeInt, "NUM_PARTITIONS", func(s *Settings) string { return number(int64(s.NumPartitions)) }, "Partitions of a topic that is made without a number."},
+	{"process.roles", TypeList, "", fixed("broker,controller"), "The roles of this process."},
+	{"producer.id.expiration.ms", TypeInt, "", fixed(number(ProducerIDExpiration.Milliseconds())), "How long an idle producer's sequences are remembered, in milliseconds."},
+	{"socket.request.max.bytes", TypeInt, "SOCKET_REQUEST_MAX_BYTES", func(s *Settings) string { return number(int64(s.SocketRequestMaxBytes)) }, "The largest request in bytes."},
+}
+
+// protocolMap is listener.security.protocol.map: every listener is plaintext.
+func protocolMap(s *Settings) string {
+	listeners, err := ParseListeners(s.Listeners)
+	if err != nil {
+		return ""
+	}
+	var b []string
+	for _, l := range listeners {
+		b = append(b, l.Name+":PLAINTEXT")
+	}
+	return strings.Join(b, ",")
+}
+
+// DescribeBroker lists the broker's own configs under Kafka's property names,
+// by name (ConfigHelper.createBrokerConfigEntry). All are read-only: nothing
+// about the broker can be altered while it runs.
+func DescribeBroker(s *Settings) []Entry {
+	var all []Entry
+	for _, c := range brokerConfigs {
+		v := c.value(s)
+		e := Entry{Name: c.name, Value: &v, Source: SourceDefault, ReadOnly: true, Type: c.typ, Doc: c.doc}
+		if c.setting != "" && s.given(c.setting) {
+			e.Source = SourceStatic
+			e.Synonyms = append(e.Synonyms, Synonym{c.name, e.Value, SourceStatic})
+		}
+		d := c.value(defaults)
+		e.Synonyms = append(e.Synonyms, Synonym{c.name, &d, SourceDefault})
+		all = append(all, e)
+	}
+	for i := range topicConfigs {
+		all = append(all, topicConfigs[i].brokerEntries(s)...)
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// brokerEntries are the entries for the broker properties behind a topic config.
+func (c *topicConfig) brokerEntries(s *Settings) []Entry {
+	synonyms := c.properties(s)
+	var all []Entry
+	for i, b := range c.broker {
+		e := Entry{Name: b.name, ReadOnly: true, Type: b.typ, Doc: c.doc, Source: SourceDefault, Synonyms: synonyms}
+		if e.Type == TypeUnknown {
+			e.Type = c.typ
+		}
+		if e.Value = c.propertyDefault(b); i == 0 && len(synonyms) > 0 && synonyms[0].Source == SourceStatic {
+			e.Value = synonyms[0].Value
+		}
+		if len(synonyms) > 0 {
+			e.Source = synonyms[0].Source
+		}
+		all = append(all, e)
+	}
+	return all
+}
