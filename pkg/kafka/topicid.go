@@ -32,7 +32,8 @@ func NewTopicID() TopicID {
 func ParseTopicID(s string) (TopicID, error) {
 	var id TopicID
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) != len(id) {
+	// The length of the text too: the decoder skips line breaks.
+	if err != nil || len(b) != len(id) || len(s) != base64.RawURLEncoding.EncodedLen(len(id)) {
 		return TopicID{}, fmt.Errorf("topic id %q: want 22 characters of URL-safe base64", s)
 	}
 	copy(id[:], b)
