@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -205,10 +206,7 @@ func TestNoGoroutineIsLeftToAnIdleConnectionButItsReader(t *testing.T) {
 		g := newGates("a")
 		close(g.open["a"])
 		f := startPipe(t, Options{Handler: fakeHandler{g.handle}})
-		synctest.Wait()
-		before := runtime.NumGoroutine()
-		const conns = 20
-		for range conns {
+		for range 20 {
 			w := f.connect()
 			defer w.Close()
 			for i := range int32(3) {
@@ -217,8 +215,13 @@ func TestNoGoroutineIsLeftToAnIdleConnectionButItsReader(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > conns {
-			t.Errorf("%d goroutines for %d idle connections", n, conns)
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		if n := bytes.Count(stacks, []byte("(*conn).serve(")); n < 20 {
+			t.Errorf("%d readers for 20 connections", n)
+		}
+		if n := bytes.Count(stacks, []byte("(*conn).write(")); n != 0 {
+			t.Errorf("%d writers for 20 idle connections", n)
 		}
 		f.stop()
 	})

@@ -242,7 +242,12 @@ func (p *prober) field(v reflect.Value, flexible bool) []field {
 func (p *prober) pointer(v reflect.Value) []field {
 	t := v.Type()
 	if t.Elem().Kind() == reflect.String {
-		values := grownValues(t, func(n int) reflect.Value { s := "xx"[:n]; return reflect.ValueOf(&s) })
+		values := grownValues(t, func(n int) reflect.Value {
+			if s := "xx"[:n]; n > 0 {
+				return reflect.ValueOf(&s)
+			}
+			return reflect.Zero(t) // null is as long as empty
+		})
 		if p.inline(v, values) {
 			return []field{{kind: stringField}}
 		}
