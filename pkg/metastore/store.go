@@ -1,0 +1,164 @@
+// Package metastore is meta.db: everything of the broker that is not a record,
+// as typed rows in bbolt, with a group commit.
+//
+// bbolt is opened with its free list synced to the file: a commit writes one
+// page more, but opening reads the list instead of walking the whole tree.
+// Growth is synced too (NoGrowSync off): ext4 is where most of these files live.
+package metastore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+)
+
+// FormatVersion is the version of the data directory's layout (ST-4).
+const FormatVersion = 1
+
+const (
+	lockTimeout = time.Second // ST-3
+
+	// initialMap is how much is mapped, and so how large the file gets at its
+	// first growth (it is sparse). Growth costs an fsync and waits for
+	// readers, so it is better had once, early.
+	initialMap = 1 << 20
+
+	// mode lets the group write: the image runs as any user of group 0 (FX-31).
+	mode fs.FileMode = 0o660
+)
+
+// A Store is an open meta.db.
+type Store struct {
+	db      *bbolt.DB
+	o       Options
+	commits atomic.Int64
+
+	mu         sync.Mutex
+	idle       sync.Cond // of mu: committing became false
+	queue      []*call
+	committing bool
+	closed     bool
+	failed     error // sticky: the commit that failed (ST-64)
+}
+
+// Options open a Store.
+type Options struct {
+	Path string
+	// Fail, if set, is asked before each commit and may make it fail as a
+	// failing disk would (faults in tests, ST-70).
+	Fail func() error
+	// Start, if set, is run in a transaction of its own before Open returns.
+	// In a new store it is part of making it, which saves two fsyncs where a
+	// broker is started for one test.
+	Start func(*Tx) error
+	// Logger is told, once, of a failed commit; nil for slog.Default.
+	Logger *slog.Logger
+}
+
+// Open opens or creates the file. A lock held by another process is an error
+// after 1 s (ST-3); it is vfs.ErrLocked. A newer format version is refused in one line (ST-4).
+func Open(o Options) (*Store, error) {
+	if _, err := vfs.OS.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
+		if err := create(o.Path, o.Start); err != nil {
+			return nil, fmt.Errorf("make %s: %w", o.Path, err)
+		}
+		o.Start = nil // done
+	}
+	db, err := openBolt(o.Path, false)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, o: o}
+	s.idle.L = &s.mu
+	if s.o.Logger == nil {
+		s.o.Logger = slog.Default()
+	}
+	err = s.View(func(t *Tx) error { return t.checkFormat() })
+	if err == nil && o.Start != nil {
+		err = s.Update(context.Background(), o.Start)
+	}
+	if err != nil {
+		_ = db.Close() // the first error is the one to tell, in one line
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	return s, nil
+}
+
+// openBolt opens a file; making says that it is built under another name and
+// synced once at the end.
+func openBolt(path string, making bool) (*bbolt.DB, error) {
+	db, err := bbolt.Open(path, mode, &bbolt.Options{
+		Timeout:         lockTimeout,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: initialMap,
+		NoSync:          making,
+		NoGrowSync:      making,
+		NoStatistics:    true,
+	})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("%s: another broker has it open: %w for %v", path, vfs.ErrLocked, lockTimeout)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return nil, fmt.Errorf("%s: not a meta.db, or a damaged one: %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("open meta.db: %w", err)
+	}
+	return db, nil
+}
+
+// Close closes the file after the last commit. Update fails from then on.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.awaitIdleLocked()
+	s.mu.Unlock()
+	return s.db.Close()
+}
+
+// Run waits until ctx ends, and then until what was queued is committed.
+// Commits need no goroutine of their own (see Update), so nothing waits for Run.
+func (s *Store) Run(ctx context.Context) error {
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaitIdleLocked()
+	return nil
+}
+
+func (s *Store) awaitIdleLocked() {
+	for s.committing {
+		s.idle.Wait()
+	}
+}
+
+// View reads a consistent state: what the last commit left.
+func (s *Store) View(fn func(*Tx) error) error {
+	return s.db.View(func(bolt *bbolt.Tx) error {
+		t := &Tx{bolt: bolt}
+		return t.errorOf(fn(t))
+	})
+}
+
+// WriteTo copies the committed state into w as a file that Open accepts, while
+// the store is in use.
+func (s *Store) WriteTo(w io.Writer) (n int64, err error) {
+	err = s.db.View(func(bolt *bbolt.Tx) error {
+		n, err = bolt.WriteTo(w)
+		return err
+	})
+	return n, err
+}
+
+// Commits is how many transactions were committed since Open, for metrics.
+func (s *Store) Commits() int64 { return s.commits.Load() }
