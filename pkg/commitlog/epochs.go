@@ -1,0 +1,122 @@
+package commitlog
+
+import "github.com/dozekafka/doze-kafka/pkg/record"
+
+// Every start has a higher broker epoch, which is stamped into the batches
+// (ST-57), so epochs ascend with offsets and the batches themselves are
+// Kafka's leader epoch cache: no checkpoint file can contradict them. The
+// current epoch starts where the log ended when it was opened, as it does when a leader is made.
+
+// EarliestEpoch is the epoch for ListOffsets EARLIEST: that of the first
+// record, and the current one of an empty log. -1: the log starts above its last record.
+func (l *Log) EarliestEpoch() (int32, error) {
+	at := l.marks.load()
+	parts := *l.parts.Load()
+	for i := max(find(parts, at.LogStart), 0); i < len(parts) && at.LogStart < l.opened; i++ {
+		h, ok, err := l.headerAt(parts[i], at.LogStart)
+		if err != nil {
+			return -1, err
+		}
+		if ok && h.BaseOffset() < l.opened {
+			return h.LeaderEpoch(), nil
+		}
+	}
+	return l.o.Epoch, l.endedErr()
+}
+
+// EndOffsetForEpoch answers OffsetForLeaderEpoch (LeaderEpochFileCache.endOffsetFor); -1, -1 if undefined.
+func (l *Log) EndOffsetForEpoch(epoch int32) (foundEpoch int32, end int64, err error) {
+	if err := l.endedErr(); err != nil {
+		return -1, -1, err
+	}
+	at := l.marks.load()
+	switch {
+	case epoch == l.o.Epoch:
+		return epoch, at.End, nil
+	case epoch < 0 || epoch > l.o.Epoch:
+		return -1, -1, nil
+	}
+	found, end, err := l.firstAbove(epoch)
+	switch {
+	case err != nil:
+		return -1, -1, err
+	case found < 0: // older than all that is known
+		return epoch, max(end, at.LogStart), nil
+	}
+	return found, end, nil
+}
+
+// firstAbove finds the first batch of a higher epoch: its offset, and the
+// epoch of the batch before it (-1 if there is none). Without one of an earlier
+// start it is where the current epoch begins.
+func (l *Log) firstAbove(epoch int32) (before int32, offset int64, err error) {
+	parts := *l.parts.Load()
+	lo, hi := 0, len(parts) // the first part whose first batch is of a higher epoch is in [lo, hi]
+	for lo < hi {
+		mid := (lo + hi) / 2
+		first, err := l.firstEpoch(parts[mid])
+		if err != nil {
+			return -1, -1, err
+		}
+		if first > epoch {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	offset = l.opened
+	if lo < len(parts) {
+		offset = min(offset, parts[lo].base)
+	}
+	if lo == 0 {
+		return -1, l.firstOffset(parts, offset), nil
+	}
+	return l.firstAboveIn(parts[lo-1], epoch, offset)
+}
+
+// firstOffset is the offset of the first batch: where the first known epoch starts.
+func (l *Log) firstOffset(parts []*part, otherwise int64) int64 {
+	if len(parts) == 0 {
+		return otherwise
+	}
+	return min(parts[0].base, l.opened)
+}
+
+// firstAboveIn finds the first batch of a higher epoch in a part that begins
+// with none; end is where the next part or the current epoch begins.
+func (l *Log) firstAboveIn(p *part, epoch int32, end int64) (before int32, offset int64, err error) {
+	before = -1
+	for lo, hi := p.base, end; ; {
+		if lo >= hi {
+			return before, hi, nil
+		}
+		mid := lo + (hi-lo)/2
+		h, ok, err := l.headerAt(p, mid)
+		switch {
+		case err != nil:
+			return -1, -1, err
+		case !ok || h.BaseOffset() >= end:
+			hi = mid // a gap at the end
+		case h.LeaderEpoch() > epoch:
+			hi = min(mid, h.BaseOffset())
+		default:
+			before, lo = h.LeaderEpoch(), h.LastOffset()+1
+		}
+	}
+}
+
+// firstEpoch is the epoch of a part's first batch; the current one if it is empty.
+func (l *Log) firstEpoch(p *part) (int32, error) {
+	if known := p.epoch.Load(); known > 0 {
+		return int32(known - 1), nil
+	}
+	h, ok, err := l.header(p, 0)
+	if err != nil {
+		return -1, err
+	}
+	if !ok {
+		return l.o.Epoch, nil // what will be appended to it
+	}
+	p.epoch.Store(int64(h.LeaderEpoch()) + 1)
+	return record.Batch(h).LeaderEpoch(), nil
+}

@@ -1,0 +1,257 @@
+package commitlog
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/dozekafka/doze-kafka/pkg/segment"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+)
+
+// flusher is the state of making the log durable, guarded by Log.mu.
+//
+// One goroutine runs while something that somebody wants durable is not, and
+// none otherwise. Each of its rounds syncs all that there is at its beginning;
+// who asks meanwhile is served by the next. So one fsync serves all that wait (ST-51).
+type flusher struct {
+	dirty   obligations
+	wanted  int64         // everything below is to be made durable
+	running bool          // the goroutine
+	syncing bool          // it is at the disk, without the lock
+	synced  *sync.Cond    // of Log.mu: syncing has ended
+	done    chan struct{} // closed after the round that runs; nil: nobody waits
+	failed  error         // the log is offline for writes, for good (ST-61)
+	timer   *time.Timer
+	armed   bool // timer is going to fire
+	ahead   bool // the first half of the active segment has been asked for
+}
+
+// obligations are what a flush has to sync besides the active segment.
+type obligations struct {
+	files  []vfs.File // partition.metadata, snapshots; open until synced
+	dir    bool       // a name in the partition's directory
+	parent bool       // the name of the directory
+}
+
+// AwaitFlushed blocks until everything below end is durable (one fsync serves
+// all that wait, ST-51). KAFKA_STORAGE_ERROR: the fsync failed, for good (ST-61). It returns at
+// once where acks.all.sync is off.
+func (l *Log) AwaitFlushed(ctx context.Context, end int64) error {
+	if !l.o.AcksAllSync {
+		return nil // ST-56
+	}
+	return l.awaitFlushed(ctx, end)
+}
+
+func (l *Log) awaitFlushed(ctx context.Context, end int64) error {
+	for {
+		if l.marks.flushed.Load() >= end {
+			return nil
+		}
+		done, err := l.request(end)
+		if done == nil {
+			return err
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// request starts a flush and returns what is closed after its round; nil if
+// there is nothing to wait for.
+func (l *Log) request(end int64) (done <-chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.marks.load()
+	end = min(end, at.End)
+	switch {
+	case at.Flushed >= end:
+		return nil, nil
+	case l.endedErr() != nil:
+		return nil, l.endedErr()
+	case l.failed != nil:
+		return nil, l.failed
+	}
+	l.flushLocked(end)
+	if l.done == nil {
+		l.done = make(chan struct{})
+	}
+	return l.done, nil
+}
+
+// NeedFlush says whether AwaitFlushed(end) would wait; it starts the flush if so, and never blocks.
+// It is also true where AwaitFlushed has an error to tell.
+func (l *Log) NeedFlush(end int64) bool {
+	if !l.o.AcksAllSync || l.marks.flushed.Load() >= end {
+		return false
+	}
+	done, err := l.request(end)
+	return done != nil || err != nil
+}
+
+// flushLocked asks for everything below end.
+func (l *Log) flushLocked(end int64) {
+	l.wanted = max(l.wanted, end)
+	if !l.running {
+		l.running = true
+		go l.runFlusher()
+	}
+}
+
+// runFlusher is the goroutine: round after round until nothing wanted is unflushed.
+func (l *Log) runFlusher() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.failed == nil && l.endedErr() == nil {
+		end := l.marks.load().End
+		if l.marks.flushed.Load() >= l.wanted {
+			break
+		}
+		job := l.takeDirtyLocked(l.active)
+		l.syncing = true
+		l.mu.Unlock()
+		err := l.sync(job)
+		l.mu.Lock()
+		l.syncing = false
+		l.synced.Broadcast()
+		if err != nil {
+			_ = l.failLocked("sync", err) // it tells the waiters
+			break
+		}
+		l.flushedLocked(end)
+	}
+	l.running = false
+	l.synced.Broadcast()
+}
+
+// A job is what one round syncs.
+type job struct {
+	obligations
+	active *segment.Segment // nil: not it
+}
+
+// takeDirtyLocked hands the obligations over to a round. If it fails they are
+// lost, which is all the same: nothing is acknowledged any more.
+func (l *Log) takeDirtyLocked(active *part) job {
+	j := job{obligations: l.dirty}
+	l.dirty = obligations{}
+	if active != nil {
+		j.active = active.opened.Load()
+	}
+	return j
+}
+
+// sync does a round, content before names.
+func (l *Log) sync(j job) error {
+	l.o.Stats.Flushes.Add(1)
+	var errs []error
+	for _, f := range j.files {
+		// partition.metadata: without it a power cut could leave a directory
+		// that does not say whose it is. A snapshot: without it the next open
+		// has a segment more to replay.
+		l.o.Stats.Syncs.Add(1)
+		errs = append(errs, f.Sync(), f.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if j.active != nil {
+		// Without it the batches themselves are lost.
+		l.o.Stats.Syncs.Add(1)
+		if err := j.active.Flush(); err != nil {
+			return err
+		}
+	}
+	if j.dir {
+		// Without it the newest segment may be gone, name and all.
+		l.o.Stats.Syncs.Add(1)
+		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+			return err
+		}
+	}
+	if j.parent {
+		// Without it the partition's directory may be.
+		l.o.Stats.Syncs.Add(1)
+		return l.o.FS.SyncDir(filepath.Dir(l.o.Dir))
+	}
+	return nil
+}
+
+// flushedLocked publishes that everything below end is durable.
+func (l *Log) flushedLocked(end int64) {
+	at := l.marks.load()
+	at.Flushed = max(at.Flushed, end)
+	l.marks.store(at)
+	l.wakeWaitersLocked()
+}
+
+func (l *Log) wakeWaitersLocked() {
+	if l.done != nil {
+		close(l.done)
+		l.done = nil
+	}
+}
+
+// failLocked takes the log offline for writes (ST-61): after a failed fsync
+// the kernel may have dropped the pages, and a later one that succeeds proves
+// nothing. Every waiter gets the error, and every later append. It returns what they get.
+func (l *Log) failLocked(doing string, err error) error {
+	if l.failed == nil {
+		l.failed = l.storageError(doing, err)
+		l.o.Stats.Offline.Add(1)
+		l.logger().Error("the partition is offline for writes until the broker restarts", "error", l.failed)
+	}
+	l.wakeWaitersLocked()
+	l.synced.Broadcast()
+	return l.failed
+}
+
+// dirtiedLocked sees to it that what was just appended reaches the disk: by
+// the timer, ahead of a roll, or, with flush.messages, before the answer.
+func (l *Log) dirtiedLocked(at mark, cfg *Config) (now bool) {
+	if !l.ahead && at.size >= cfg.SegmentBytes/2 {
+		// So that the sync of the roll, which appends wait for, has little left to do.
+		l.ahead = true
+		l.flushLocked(at.End)
+	}
+	l.armLocked(cfg)
+	return cfg.FlushMessages > 0 && at.End-at.Flushed >= cfg.FlushMessages
+}
+
+// armLocked starts the timer (ST-52) if it does not run: real time, since it bounds
+// what a real power cut may take.
+func (l *Log) armLocked(cfg *Config) {
+	after := l.o.FsyncInterval
+	if ms := cfg.FlushMs; after <= 0 || ms < after.Milliseconds() {
+		if after = time.Duration(ms) * time.Millisecond; ms > maxTimerMs {
+			return // the default: never
+		}
+	}
+	switch {
+	case l.armed:
+		return
+	case l.timer == nil:
+		l.timer = time.AfterFunc(after, l.timedFlush)
+	default:
+		l.timer.Reset(after)
+	}
+	l.armed = true
+}
+
+// maxTimerMs is the longest flush.ms that is timed, about 290 years.
+const maxTimerMs = int64(1<<63-1) / int64(time.Millisecond)
+
+func (l *Log) timedFlush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = false
+	if at := l.marks.load(); at.Flushed < at.End && l.failed == nil && l.endedErr() == nil {
+		l.flushLocked(at.End)
+	}
+}

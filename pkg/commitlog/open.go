@@ -1,0 +1,146 @@
+package commitlog
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/dozekafka/doze-kafka/pkg/segment"
+)
+
+// Open recovers the log in o.Dir, or prepares an empty one. It fails with a
+// *TopicIDError if partition.metadata names another topic id (ST-1).
+//
+// Sealed segments are known by their names and sizes until they are read; only
+// the newest is looked at (ST-21).
+func Open(o Options) (*Log, error) {
+	l := newLog(o)
+	entries, err := o.FS.ReadDir(o.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		l.beginEmpty()
+		return l, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := l.checkTopicID(); err != nil {
+		return nil, err
+	}
+	s, err := l.survey(entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.recover(s); err != nil {
+		return nil, errors.Join(err, l.closeParts())
+	}
+	return l, nil
+}
+
+func newLog(o Options) *Log {
+	if o.Logger == nil || o.Stats == nil {
+		shared := *o.Shared
+		if shared.Logger == nil {
+			shared.Logger = slog.New(slog.DiscardHandler)
+		}
+		if shared.Stats == nil {
+			shared.Stats = new(Stats)
+		}
+		o.Shared = &shared
+	}
+	l := &Log{o: o, name: o.Partition.String()}
+	l.segment = segment.Options{FS: o.FS, Dir: o.Dir, Logger: o.Logger, Files: o.Files, IndexInterval: o.Config.IndexIntervalBytes}
+	l.config.Store(o.Config)
+	l.parts.Store(new([]*part))
+	l.synced = sync.NewCond(&l.mu)
+	l.saved = -1
+	l.expireAt = o.Clock.Now().UnixMilli() + expireEvery
+	return l
+}
+
+// beginEmpty makes the log empty at its start.
+func (l *Log) beginEmpty() {
+	at := l.o.LogStart
+	l.opened = at
+	l.marks.store(mark{Offsets: Offsets{LogStart: at, LastStable: at, HighWatermark: at, End: at, Flushed: at}, base: at})
+}
+
+// A survey is what the names in a partition's directory say.
+type survey struct {
+	parts     []*part // by base, ascending
+	snapshots []int64 // offsets, ascending
+	remove    []string
+}
+
+// survey sorts the names out. What a crash or a move of the log start has left
+// over is removed, durably: files that a cleaning had not finished, indexes
+// without a log, whole segments below the log start, snapshots below the first segment.
+func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
+	s := new(survey)
+	for _, e := range entries {
+		base, suffix, ok := parseName(e.Name())
+		switch {
+		case strings.HasSuffix(e.Name(), cleanedSuffix):
+			s.remove = append(s.remove, e.Name())
+		case ok && suffix == segment.LogSuffix:
+			info, err := e.Info()
+			if err != nil {
+				return nil, err
+			}
+			s.parts = append(s.parts, &part{base: base, size: info.Size()})
+		case ok && suffix == snapshotSuffix:
+			s.snapshots = append(s.snapshots, base)
+		}
+	}
+	for len(s.parts) > 1 && s.parts[1].base <= l.o.LogStart {
+		s.parts = s.parts[1:]
+	}
+	for _, e := range entries {
+		base, suffix, ok := parseName(e.Name())
+		if ok && !s.has(base) && suffix != snapshotSuffix {
+			s.remove = append(s.remove, e.Name())
+		}
+	}
+	for len(s.snapshots) > 0 && (len(s.parts) == 0 || s.snapshots[0] < s.parts[0].base) {
+		s.remove = append(s.remove, segment.FileName(s.snapshots[0], snapshotSuffix))
+		s.snapshots = s.snapshots[1:]
+	}
+	return s, l.removeAll(s.remove)
+}
+
+// cleanedSuffix is that of a rewritten segment before it takes the place of the old one.
+const cleanedSuffix = ".cleaned"
+
+func (s *survey) has(base int64) bool {
+	i := find(s.parts, base)
+	return i >= 0 && s.parts[i].base == base
+}
+
+// parseName splits the name of a segment's or a snapshot's file.
+func parseName(name string) (base int64, suffix string, ok bool) {
+	digits, rest, found := strings.Cut(name, ".")
+	suffix = "." + rest
+	switch suffix {
+	case segment.LogSuffix, segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix, snapshotSuffix:
+	default:
+		return 0, "", false
+	}
+	base, err := strconv.ParseInt(digits, 10, 64)
+	return base, suffix, found && err == nil && base >= 0 && name == segment.FileName(base, suffix)
+}
+
+// removeAll removes files, durably: an index or snapshot of another history
+// must not be there again beside the batches that are appended from now on.
+func (l *Log) removeAll(names []string) error {
+	for _, name := range names {
+		if err := l.removeFile(name); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return l.o.FS.SyncDir(l.o.Dir)
+}
