@@ -40,11 +40,12 @@ type handle struct {
 	// files.mu; between, without: that is the path of every read of an active segment.
 	users atomic.Int32
 	file  vfs.File // stable while users > 0; else guarded by files.mu
+	// closed is set under files.mu: no more users, but those that are may go on.
+	closed atomic.Bool
 
 	// Guarded by files.mu.
 	older, newer *handle
 	isIdle       bool
-	closed       bool
 	unlink       bool // the name goes with the last user
 }
 
@@ -65,7 +66,7 @@ func (h *handle) adopt(f vfs.File) {
 // acquire returns the file, opened if need be; release gives it back. create
 // (0 or os.O_CREATE) says what to do if there is none.
 func (h *handle) acquire(create int) (vfs.File, error) {
-	for n := h.users.Load(); n > 0; n = h.users.Load() {
+	for n := h.users.Load(); n > 0 && !h.closed.Load(); n = h.users.Load() {
 		if h.users.CompareAndSwap(n, n+1) {
 			return h.file, nil
 		}
@@ -90,7 +91,7 @@ func (h *handle) acquire(create int) (vfs.File, error) {
 func (h *handle) acquireOpen() (vfs.File, error) {
 	h.files.mu.Lock()
 	defer h.files.mu.Unlock()
-	if h.closed {
+	if h.closed.Load() {
 		return nil, fmt.Errorf("%s: %w", h.name, fs.ErrClosed)
 	}
 	if h.file == nil {
@@ -104,7 +105,7 @@ func (h *handle) acquireOpen() (vfs.File, error) {
 func (h *handle) install(opened vfs.File) (vfs.File, error) {
 	h.files.mu.Lock()
 	defer h.files.mu.Unlock()
-	if h.closed {
+	if h.closed.Load() {
 		return nil, fmt.Errorf("%s: %w", h.name, fs.ErrClosed)
 	}
 	if h.file == nil {
@@ -137,7 +138,7 @@ func (h *handle) releaseLast() error {
 	}
 	var closing vfs.File
 	unlink := false
-	if h.closed {
+	if h.closed.Load() {
 		closing, h.file = h.file, nil
 		unlink = h.unlink
 	} else {
@@ -156,18 +157,26 @@ func (h *handle) releaseLast() error {
 
 // shut ends the handle for new users. The file is closed now, or by its last user.
 func (h *handle) shut() error {
+	_, err := h.close()
+	return err
+}
+
+// close is shut, and says whether there are users left.
+func (h *handle) close() (inUse bool, err error) {
 	h.files.mu.Lock()
-	h.closed = true
-	var closing vfs.File
-	if h.users.Load() == 0 {
-		h.files.takeLocked(h)
-		closing, h.file = h.file, nil
+	h.closed.Store(true)
+	if h.users.Load() > 0 {
+		h.files.mu.Unlock()
+		return true, nil
 	}
+	h.files.takeLocked(h)
+	closing := h.file
+	h.file = nil
 	h.files.mu.Unlock()
 	if closing == nil {
-		return nil
+		return false, nil
 	}
-	return closing.Close()
+	return false, closing.Close()
 }
 
 // remove shuts the handle and unlinks the name: at once, or, where the
@@ -175,21 +184,22 @@ func (h *handle) shut() error {
 // once first matters: later the name may be another file's, of a topic that
 // was deleted and created again.
 func (h *handle) remove() error {
-	if err := h.shut(); err != nil {
+	inUse, err := h.close()
+	if err != nil {
 		return err
 	}
-	err := h.unlinkName()
-	if err == nil {
-		return nil
+	err = h.unlinkName()
+	if err == nil || !inUse {
+		return err
 	}
 	h.files.mu.Lock()
-	inUse := h.users.Load() > 0
+	inUse = h.users.Load() > 0
 	h.unlink = inUse
 	h.files.mu.Unlock()
 	if inUse {
 		return nil
 	}
-	return h.unlinkName()
+	return h.unlinkName() // the last user has just left
 }
 
 func (h *handle) unlinkName() error { return removeIfThere(h.opts.FS, h.name) }

@@ -59,19 +59,23 @@ func batch(base int64, n int32, size int, ts int64) record.Batch {
 	return b
 }
 
-func put32(b []byte, v uint32) { b[0], b[1], b[2], b[3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v) }
+func put32(b []byte, v uint32) {
+	b[0], b[1], b[2], b[3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
+}
 
 // A model is what a segment should hold.
 type model struct {
 	batches []record.Batch
 	pos     []int64
 	size    int64
+	data    []byte
 }
 
 func (m *model) add(b record.Batch) {
 	m.batches = append(m.batches, b)
 	m.pos = append(m.pos, m.size)
 	m.size += int64(len(b))
+	m.data = append(m.data, b...)
 }
 
 func (m *model) next(base int64) int64 {
@@ -98,13 +102,7 @@ func (m *model) position(i int) int64 {
 	return m.pos[i]
 }
 
-func (m *model) bytes() []byte {
-	var out []byte
-	for _, b := range m.batches {
-		out = append(out, b...)
-	}
-	return out
-}
+func (m *model) bytes() []byte { return bytes.Clone(m.data) }
 
 // firstAt is the index of the first batch with a max timestamp of at least ts.
 func (m *model) firstAt(ts int64) int {

@@ -120,7 +120,9 @@ func (s *Segment) locate(w *walker, offset, end int64) (found, error) {
 	// damaged behind our back costs time and no wrong answer (ST-8).
 	w.move(e.value, end, s.base)
 	h, err := w.header()
-	if err == io.EOF || errors.Is(err, kerr.CorruptMessage) ||
+	// No entry is for the first batch: one that says position 0 is a page of
+	// zeros that a power cut left, and may even be true.
+	if e.value == 0 || err == io.EOF || errors.Is(err, kerr.CorruptMessage) ||
 		err == nil && h.LastOffset() != s.base+e.key {
 		return found{}, fmt.Errorf("%w: entry for offset %d, position %d", errIndex, s.base+e.key, e.value)
 	}

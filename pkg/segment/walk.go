@@ -106,10 +106,10 @@ func (w *walker) fill(room int64) error {
 // readFull reads len(buf) bytes that must be there.
 func readFull(file vfs.File, buf []byte, pos int64) error {
 	n, err := file.ReadAt(buf, pos)
-	if n == len(buf) {
-		return nil
-	}
 	if err == nil || err == io.EOF {
+		if n == len(buf) {
+			return nil
+		}
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("%s: read %d bytes at position %d: %w", file.Name(), len(buf), pos, err)
