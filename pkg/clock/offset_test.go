@@ -108,6 +108,21 @@ func TestAdvanceBackMakesTimersWaitLonger(t *testing.T) {
 	})
 }
 
+// The base may wake a timer just when the clock is moved back.
+func TestAWakeUpThatComesTooLateIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		timer := j.after(time.Hour).(*offsetTimer)
+		j.clock.Advance(-time.Hour)
+		timer.fire()
+		j.want(t)
+		pass(2 * time.Hour)
+		j.want(t, time.Hour)
+		timer.fire()
+		j.want(t)
+	})
+}
+
 func TestATimerMaySetAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()

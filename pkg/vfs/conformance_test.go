@@ -114,11 +114,11 @@ var conformance = []struct {
 			b := make([]byte, r.len)
 			n, err := f.ReadAt(b, r.off)
 			equal(t, n, r.n)
-			equal(t, err == io.EOF, r.isEOF)
+			equal(t, errors.Is(err, io.EOF), r.isEOF)
 			equal(t, err == nil, !r.isEOF)
 			equal(t, string(b[:n]), r.content)
 		}
-		if _, err := f.ReadAt(make([]byte, 1), -1); err == nil || err == io.EOF {
+		if _, err := f.ReadAt(make([]byte, 1), -1); err == nil || errors.Is(err, io.EOF) {
 			t.Error("read at -1:", err)
 		}
 	}},
@@ -217,6 +217,9 @@ var conformance = []struct {
 		ok(t, fsys.RemoveAll(at("demo-0.x-delete")))
 		content(t, f, "records")
 		names(t, fsys, at("."))
+		ok(t, fsys.Mkdir(at("d"), 0o755))
+		is(t, fsys.Rename(at("d"), at("d")), fs.ErrExist)
+		names(t, fsys, at("."), "d")
 	}},
 	{"remove takes files and empty directories", func(t *testing.T, fsys vfs.FS, at func(string) string) {
 		ok(t, vfs.MkdirAll(fsys, at("a/b/c"), 0o755))

@@ -25,7 +25,7 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 	}
 	data := make([]byte, size)
 	n, err := f.ReadAt(data, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return data[:n], nil

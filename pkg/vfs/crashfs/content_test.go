@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
@@ -104,6 +105,26 @@ func TestSectorsSurviveEachOnItsOwn(t *testing.T) {
 	}
 	if len(shapes) != 0 {
 		t.Errorf("impossible: %v", shapes)
+	}
+}
+
+func TestAFirstPartMaySurviveInAFileThatHasGrown(t *testing.T) {
+	d := New()
+	f := durableFile(t, d, "f", "")
+	const sectors = 40
+	write(t, f, string(bytes.Repeat([]byte("x"), sectors*sectorSize)), 0)
+	parts := seen(d, 500, func(after *FS) int {
+		all := read(t, after, "f")
+		rest := strings.TrimLeft(all, "x")
+		if len(all) != sectors*sectorSize || strings.Contains(rest, "x") {
+			return -1
+		}
+		return (len(all) - len(rest)) / sectorSize
+	})
+	for part := 1; part < 8; part++ {
+		if parts[part] == 0 {
+			t.Errorf("no power cut left %d sectors and then zeros", part)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package crashfs
 
 import (
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -141,10 +140,10 @@ func (d *FS) rename(oldname, newname string) error {
 		return syscall.ENOENT
 	case from == nil || to == nil:
 		return syscall.EINVAL // the root
-	case target == node:
-		return nil
 	case target != nil && target.dir != nil:
 		return syscall.EEXIST
+	case target == node:
+		return nil
 	case target != nil && node.dir != nil:
 		return syscall.ENOTDIR
 	case node.dir != nil && strings.HasPrefix(clean(newname)+"/", clean(oldname)+"/"):
@@ -219,78 +218,4 @@ func (d *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 		entries = append(entries, fs.FileInfoToDirEntry(node.dir.current[base].info(base)))
 	}
 	return entries, nil
-}
-
-// Lock is vfs.FS.
-func (d *FS) Lock(name string) (io.Closer, error) {
-	node, err := d.open(name, os.O_RDWR|os.O_CREATE, 0o644)
-	if err == nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.locks[node] {
-			err = vfs.ErrLocked
-		}
-	}
-	if err != nil {
-		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
-	}
-	d.locks[node] = true
-	return &heldLock{disk: d, node: node}, nil
-}
-
-// A heldLock is released by Close, once.
-type heldLock struct {
-	disk *FS
-	node *inode // nil once closed
-}
-
-func (l *heldLock) Close() error {
-	l.disk.mu.Lock()
-	defer l.disk.mu.Unlock()
-	if l.node == nil {
-		return fs.ErrClosed
-	}
-	delete(l.disk.locks, l.node)
-	l.node = nil
-	return nil
-}
-
-// lookupLocked returns what a name names.
-func (d *FS) lookupLocked(name string) (*inode, error) {
-	if err := d.powerLocked(); err != nil {
-		return nil, err
-	}
-	_, _, node, err := d.findLocked(name)
-	if err == nil && node == nil {
-		err = syscall.ENOENT
-	}
-	return node, err
-}
-
-// findLocked walks to a name. It returns the directory that the name is in
-// (nil for the root), its last element, and what it names, nil if nothing.
-func (d *FS) findLocked(name string) (parent *names, base string, node *inode, err error) {
-	if name == "" {
-		return nil, "", nil, syscall.ENOENT
-	}
-	node = d.root
-	for elem := range strings.SplitSeq(clean(name), "/") {
-		if elem == "" {
-			continue
-		}
-		switch {
-		case node == nil:
-			return nil, "", nil, syscall.ENOENT
-		case node.dir == nil:
-			return nil, "", nil, syscall.ENOTDIR
-		}
-		parent, base, node = node.dir, elem, node.dir.current[elem]
-	}
-	return parent, base, node, nil
-}
-
-// clean is the path from the root, with slashes on every system.
-func clean(name string) string {
-	name = strings.TrimPrefix(name, filepath.VolumeName(name))
-	return filepath.ToSlash(filepath.Clean(string(filepath.Separator) + name))
 }

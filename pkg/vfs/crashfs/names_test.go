@@ -101,6 +101,18 @@ func TestARenameOverAFileKeepsOneOfTheTwo(t *testing.T) {
 	exactly(t, d, ".", "f=old", "f=new", "f=old f.tmp=new", "f=new f.tmp=new")
 }
 
+func TestARenameDoesNotRemoveAnotherFileOfTheOldName(t *testing.T) {
+	d := New()
+	durableFile(t, d, "tmp", "1")
+	ok(t, d.Remove("tmp"))
+	synced(t, d, "tmp", "2")
+	ok(t, d.Rename("tmp", "f"))
+	all := seen(d, 400, func(after *FS) string { return ls(t, after, ".") })
+	if all["f=2 tmp=1"] == 0 {
+		t.Errorf("never was only the removal lost: %v", all)
+	}
+}
+
 func TestNameOperationsSurviveInAnyOrder(t *testing.T) {
 	d := New()
 	synced(t, d, "a", "1")

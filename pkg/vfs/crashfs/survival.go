@@ -132,7 +132,7 @@ func (f *fate) change(c change) outcome {
 	if !f.survives() {
 		return lost
 	}
-	if f.mode == random && c.from != "" && c.node.file != nil && f.rng.IntN(4) == 0 {
+	if f.mode == random && c.from != "" && f.rng.IntN(4) == 0 {
 		return linked
 	}
 	return kept
@@ -144,10 +144,8 @@ func (f *fate) sector(earlier [][]byte) []byte {
 	if !f.survives() {
 		return earlier[0]
 	}
-	if f.mode == random {
-		if i := f.rng.IntN(2 * len(earlier)); i < len(earlier) {
-			return earlier[i]
-		}
+	if between := earlier[1:]; f.mode == random && len(between) > 0 && f.rng.IntN(2) == 0 {
+		return between[f.rng.IntN(len(between))]
 	}
 	return nil
 }
@@ -155,10 +153,10 @@ func (f *fate) sector(earlier [][]byte) []byte {
 // size decides the length: the durable one, the last one, or one between the
 // shortest and the longest that the file had since.
 func (f *fate) size(durable, last, shortest, longest int64) int64 {
-	switch {
-	case f.mode == loseAll:
+	switch f.mode {
+	case loseAll:
 		return durable
-	case f.mode == keepAll:
+	case keepAll:
 		return last
 	}
 	switch f.rng.IntN(3) {
