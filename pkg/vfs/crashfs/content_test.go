@@ -113,7 +113,7 @@ func TestAFirstPartMaySurviveInAFileThatHasGrown(t *testing.T) {
 	f := durableFile(t, d, "f", "")
 	const sectors = 40
 	write(t, f, string(bytes.Repeat([]byte("x"), sectors*sectorSize)), 0)
-	parts := seen(d, 500, func(after *FS) int {
+	parts := seen(d, 2000, func(after *FS) int {
 		all := read(t, after, "f")
 		rest := strings.TrimLeft(all, "x")
 		if len(all) != sectors*sectorSize || strings.Contains(rest, "x") {
