@@ -1,0 +1,54 @@
+package client
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// FX-22: a check is two round trips, and takes less than 20 ms.
+func TestCheckOfABrokerIsQuick(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			speak(t, nc)
+			nc.Close()
+		}
+	}()
+	best := time.Hour // of five: the machine is shared
+	for range 5 {
+		start := time.Now()
+		if err := Check(t.Context(), ln.Addr().String(), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	if best > 20*time.Millisecond {
+		t.Errorf("took %v", best)
+	}
+}
+
+func TestCheckFailsForABrokerThatNamesNone(t *testing.T) {
+	opts := dialTo(func(t *testing.T, nc net.Conn) {
+		_, _, correlation, _ := readRequest(nc)
+		resp := kmsg.NewPtrApiVersionsResponse()
+		resp.ApiKeys = []kmsg.ApiVersionsResponseApiKey{{ApiKey: int16(kmsg.Metadata), MaxVersion: 0}}
+		writeResponse(t, nc, correlation, nil, resp)
+		_, _, correlation, _ = readRequest(nc)
+		writeResponse(t, nc, correlation, nil, kmsg.NewPtrMetadataResponse())
+	}, t)
+	if err := Check(t.Context(), "broker:9092", opts); err == nil || !strings.Contains(err.Error(), "names no broker") {
+		t.Errorf("got %v", err)
+	}
+}
