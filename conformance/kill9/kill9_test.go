@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,22 +42,10 @@ func TestKill9AcksOne(t *testing.T) {
 	run(t, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
 }
 
-// ledger is one run's account: per partition, records are numbered from 0 in the order the producer was given them.
-type ledger struct {
-	acked  [partitions][]bool // written by the producer's callbacks, one partition at a time, read after the last
-	failed atomic.Int64       // records that the producer gave up
-	sent   [partitions]uint64
-
-	acknowledged atomic.Int64
-	found        int // distinct records
-	duplicates   int
-	disorder     int
-	lost         int // acknowledged and not there
-}
-
 func run(t *testing.T, opts ...kgo.Opt) *ledger {
 	t.Helper()
-	broker := target.Start(t, target.Options{})
+	// A KRaft broker that was killed is let in again once its session before has ended.
+	broker := target.Start(t, target.Options{Properties: map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}})
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	create(ctx, t, broker.Addr())
@@ -87,10 +74,11 @@ func run(t *testing.T, opts ...kgo.Opt) *ledger {
 		t.Fatalf("flush: %v", err)
 	}
 	l.consume(ctx, t, broker.Addr())
+	lost := l.lost()
 	t.Logf("%s: kills %d, acknowledged %d, found %d, lost %d, duplicates %d, out of order %d, given up by the producer %d", broker.Name(), *kills,
-		l.acknowledged.Load(), l.found, l.lost, l.duplicates, l.disorder, l.failed.Load())
-	if l.lost > 0 {
-		t.Errorf("%d acknowledged records are not there", l.lost)
+		l.acknowledged.Load(), l.found, lost, l.duplicates, l.disorder, l.failed.Load())
+	if lost > 0 {
+		t.Errorf("%d acknowledged records are not there", lost)
 	}
 	if l.failed.Load() > 0 {
 		t.Errorf("the producer gave up %d records although the broker came back each time", l.failed.Load())
@@ -122,19 +110,14 @@ func (l *ledger) produce(ctx context.Context, client *kgo.Client, stop <-chan st
 		default:
 		}
 		for p := range int32(partitions) {
-			n := l.sent[p]
-			l.sent[p]++
+			n := l.send(p)
 			value := fmt.Appendf(binary.BigEndian.AppendUint64(nil, n), " record %d of partition %d, of a run that kills its broker", n, p)
 			client.Produce(ctx, &kgo.Record{Topic: topic, Partition: p, Value: value}, func(_ *kgo.Record, err error) {
 				if err != nil {
 					l.failed.Add(1)
 					return
 				}
-				for uint64(len(l.acked[p])) <= n {
-					l.acked[p] = append(l.acked[p], false)
-				}
-				l.acked[p][n] = true
-				l.acknowledged.Add(1)
+				l.acknowledge(p, n)
 			})
 		}
 	}
@@ -172,40 +155,20 @@ func (l *ledger) consume(ctx context.Context, t *testing.T, addr string) {
 	}
 	var left int64
 	ends.Each(func(o kadm.ListedOffset) { left += o.Offset })
-	var seen [partitions][]bool
-	var last, next [partitions]int64
-	for p := range partitions {
-		seen[p], last[p] = make([]bool, l.sent[p]), -1
-	}
+	var next [partitions]int64
 	for left > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
 			t.Fatalf("%d records before the end: %v", left, err)
 		}
 		for r := range fetches.RecordsAll() {
-			p, n := r.Partition, int64(binary.BigEndian.Uint64(r.Value))
-			if r.Offset != next[p] {
-				t.Fatalf("partition %d: offset %d after %d", p, r.Offset, next[p]-1)
+			if r.Offset != next[r.Partition] {
+				t.Fatalf("partition %d: offset %d after %d", r.Partition, r.Offset, next[r.Partition]-1)
 			}
-			next[p]++
+			next[r.Partition]++
 			left--
-			switch {
-			case n < 0 || n >= int64(len(seen[p])):
-				t.Fatalf("partition %d, offset %d: record %d was never sent", p, r.Offset, n)
-			case seen[p][n]:
-				l.duplicates++
-				continue
-			case n < last[p]:
-				l.disorder++
-			}
-			seen[p][n], last[p] = true, max(last[p], n)
-			l.found++
-		}
-	}
-	for p := range partitions {
-		for n, acked := range l.acked[p] {
-			if acked && !seen[p][n] {
-				l.lost++
+			if err := l.find(r.Partition, binary.BigEndian.Uint64(r.Value)); err != nil {
+				t.Fatalf("offset %d: %v", r.Offset, err)
 			}
 		}
 	}
