@@ -1,0 +1,96 @@
+package handler
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/server"
+)
+
+// metadata.version is the one feature of Kafka's that exists here; its
+// supported range and level are those of a 4.4 broker (3.3-IV3 to 4.3-IV0,
+// MetadataVersion).
+const (
+	metadataVersion      = "metadata.version"
+	metadataVersionMin   = 7
+	metadataVersionLevel = 30
+)
+
+// softwareName is what a client may call itself and its version (KIP-511, ApiVersionsRequest.isValid).
+var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+
+// apiVersions tells what is spoken (KIP-35). Its response header never has
+// tags, and a version that is not known is answered in v0: the client does not
+// know yet what it may send.
+func (h *Handler) apiVersions(_ context.Context, req *server.Request) server.Reply {
+	resp := kmsg.NewPtrApiVersionsResponse()
+	body, ok := req.Body.(*kmsg.ApiVersionsRequest)
+	if !ok {
+		h.answerUnknownVersion(resp)
+	} else {
+		h.answerApiVersions(req, body, resp)
+	}
+	return server.Reply{Response: func() (*server.Response, error) {
+		return &server.Response{Body: resp, HeaderV0: true}, nil
+	}}
+}
+
+// answerUnknownVersion names the versions of ApiVersions itself, in v0.
+func (h *Handler) answerUnknownVersion(resp *kmsg.ApiVersionsResponse) {
+	own := h.byKey[kmsg.ApiVersions.Int16()].spec
+	resp.ErrorCode = kerr.UnsupportedVersion.Code
+	resp.ApiKeys = []kmsg.ApiVersionsResponseApiKey{{ApiKey: own.Key, MinVersion: own.AdvertMin, MaxVersion: own.Max}}
+}
+
+func (h *Handler) answerApiVersions(req *server.Request, body *kmsg.ApiVersionsRequest, resp *kmsg.ApiVersionsResponse) {
+	resp.SetVersion(req.Version)
+	if !validClient(body) {
+		resp.ErrorCode = kerr.InvalidRequest.Code
+		return
+	}
+	// KIP-1242: a client that comes back to an address may meet another cluster there.
+	if req.Version >= 5 && body.ClusterID != nil && (*body.ClusterID != h.ClusterID || body.NodeID != h.NodeID) {
+		resp.ErrorCode = kerr.RebootstrapRequired.Code
+		return
+	}
+	if req.Version >= 3 {
+		req.Conn.SoftwareName = strings.Clone(body.ClientSoftwareName)
+		req.Conn.SoftwareVersion = strings.Clone(body.ClientSoftwareVersion)
+	}
+	for _, a := range h.byKey {
+		if a.start == nil {
+			continue
+		}
+		key := kmsg.NewApiVersionsResponseApiKey()
+		key.ApiKey, key.MinVersion, key.MaxVersion = a.spec.Key, a.spec.AdvertMin, a.spec.Max
+		resp.ApiKeys = append(resp.ApiKeys, key)
+	}
+	h.answerFeatures(resp)
+}
+
+// answerFeatures tells the features (tagged, so v3 and later send them). The
+// epoch of the finalized ones grows with each start: they can change in no
+// other way. (Kafka's is the offset of its last metadata record.)
+func (h *Handler) answerFeatures(resp *kmsg.ApiVersionsResponse) {
+	supported := kmsg.NewApiVersionsResponseSupportedFeature()
+	supported.Name, supported.MinVersion, supported.MaxVersion = metadataVersion, metadataVersionMin, metadataVersionLevel
+	finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
+	finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = metadataVersion, metadataVersionLevel, metadataVersionLevel
+	resp.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{supported}
+	resp.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{finalized}
+	resp.FinalizedFeaturesEpoch = int64(h.Epoch)
+}
+
+// validClient is ApiVersionsRequest.isValid: the software's name and version
+// are of letters, digits, dots and dashes, and v5 has both of cluster and node id, or neither.
+func validClient(body *kmsg.ApiVersionsRequest) bool {
+	if body.Version >= 5 && (body.ClusterID == nil) != (body.NodeID == -1) {
+		return false
+	}
+	return body.Version < 3 ||
+		softwareName.MatchString(body.ClientSoftwareName) && softwareName.MatchString(body.ClientSoftwareVersion)
+}

@@ -1,0 +1,150 @@
+package handler
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/server"
+)
+
+// advertised is what a client is told, written out: the ranges of Kafka 4.4.
+var advertised = [][3]int16{
+	{0, 0, 13}, {1, 4, 18}, {2, 1, 11}, {3, 0, 13}, {10, 0, 6}, {18, 0, 5},
+	{19, 2, 7}, {20, 1, 6}, {22, 0, 5}, {23, 2, 4}, {32, 1, 4}, {60, 0, 2},
+}
+
+func apiVersionsRequest() *kmsg.ApiVersionsRequest {
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "franz-go", "1.22.3"
+	return req
+}
+
+func TestApiVersionsListsWhatIsSpoken(t *testing.T) {
+	k := newKit(t)
+	k.eachVersion(kmsg.ApiVersions, func(t *testing.T, version int16) {
+		resp := ask[*kmsg.ApiVersionsResponse](k, version, apiVersionsRequest())
+		wantCode(t, resp.ErrorCode, nil)
+		var got [][3]int16
+		for _, a := range resp.ApiKeys {
+			got = append(got, [3]int16{a.ApiKey, a.MinVersion, a.MaxVersion})
+		}
+		if !slices.Equal(got, advertised) {
+			t.Fatalf("advertised %v, want %v", got, advertised)
+		}
+		if version < 3 {
+			return
+		}
+		if len(resp.SupportedFeatures) != 1 || len(resp.FinalizedFeatures) != 1 || resp.FinalizedFeaturesEpoch != testEpoch {
+			t.Fatalf("features %+v %+v at epoch %d", resp.SupportedFeatures, resp.FinalizedFeatures, resp.FinalizedFeaturesEpoch)
+		}
+		s, f := resp.SupportedFeatures[0], resp.FinalizedFeatures[0]
+		if s.Name != "metadata.version" || s.MinVersion != 7 || s.MaxVersion != 30 ||
+			f.Name != "metadata.version" || f.MinVersionLevel != 30 || f.MaxVersionLevel != 30 {
+			t.Fatalf("features %+v %+v", s, f)
+		}
+	})
+}
+
+// Produce v0 to v2 are advertised but not accepted (KAFKA-18659); nothing else differs.
+func TestLookupAcceptsWhatIsAdvertised(t *testing.T) {
+	h := New(Deps{})
+	var overlapping []int16
+	for key := int16(-1); key < 200; key++ {
+		spec, ok := h.Lookup(key)
+		i := slices.IndexFunc(advertised, func(a [3]int16) bool { return a[0] == key })
+		if ok != (i >= 0) {
+			t.Fatalf("key %d: spoken %v", key, ok)
+		}
+		if !ok {
+			continue
+		}
+		if spec.AdvertMin != advertised[i][1] || spec.Max != advertised[i][2] || spec.Key != key {
+			t.Fatalf("%+v, want %v", spec, advertised[i])
+		}
+		if spec.Min != spec.AdvertMin && (key != 0 || spec.Min != 3) {
+			t.Fatalf("%+v accepts other versions than it advertises", spec)
+		}
+		if spec.Overlap {
+			overlapping = append(overlapping, key)
+		}
+		if spec.AnyVersion != (key == 18) {
+			t.Fatalf("%+v", spec)
+		}
+	}
+	if !slices.Equal(overlapping, []int16{0}) {
+		t.Fatalf("keys %v overlap, want Produce alone", overlapping)
+	}
+}
+
+func TestApiVersionsAnswersAnUnknownVersionInV0(t *testing.T) {
+	k := newKit(t)
+	reply := k.Handle(context.Background(), &server.Request{Conn: k.conn, Key: 18, Version: 6})
+	out, err := reply.Response()
+	check(t, err)
+	if !out.HeaderV0 || out.Body.GetVersion() != 0 {
+		t.Fatalf("header v0 %v, body v%d", out.HeaderV0, out.Body.GetVersion())
+	}
+	resp := out.Body.(*kmsg.ApiVersionsResponse)
+	wantCode(t, resp.ErrorCode, kerr.UnsupportedVersion)
+	if len(resp.ApiKeys) != 1 || resp.ApiKeys[0].ApiKey != 18 || resp.ApiKeys[0].MinVersion != 0 || resp.ApiKeys[0].MaxVersion != 5 {
+		t.Fatalf("keys %+v", resp.ApiKeys)
+	}
+}
+
+func TestApiVersionsNotesTheSoftware(t *testing.T) {
+	k := newKit(t)
+	ask[*kmsg.ApiVersionsResponse](k, 3, apiVersionsRequest())
+	if k.conn.SoftwareName != "franz-go" || k.conn.SoftwareVersion != "1.22.3" {
+		t.Fatalf("software %q %q", k.conn.SoftwareName, k.conn.SoftwareVersion)
+	}
+}
+
+// KIP-511: a name that is none is INVALID_REQUEST without keys, in the version asked for.
+func TestApiVersionsRefusesStrangeSoftware(t *testing.T) {
+	k := newKit(t)
+	for _, name := range []string{"", "-x", "x-", "a b", "ä", ".", "a\n"} {
+		for _, which := range []string{"name", "version"} {
+			req := apiVersionsRequest()
+			if which == "name" {
+				req.ClientSoftwareName = name
+			} else {
+				req.ClientSoftwareVersion = name
+			}
+			for version := int16(3); version <= 5; version++ {
+				resp := ask[*kmsg.ApiVersionsResponse](k, version, req)
+				wantCode(t, resp.ErrorCode, kerr.InvalidRequest)
+				if len(resp.ApiKeys) != 0 || len(resp.SupportedFeatures) != 0 {
+					t.Fatalf("%s %q: keys %v", which, name, resp.ApiKeys)
+				}
+			}
+		}
+	}
+}
+
+// KIP-1242: another cluster or node is told to go back to its bootstrap servers.
+func TestApiVersionsChecksClusterAndNode(t *testing.T) {
+	k := newKit(t)
+	for _, c := range []struct {
+		cluster string
+		node    int32
+		want    *kerr.Error
+	}{
+		{testCluster, testNode, nil},
+		{"", -1, nil}, // neither
+		{testCluster, testNode + 1, kerr.RebootstrapRequired},
+		{"another", testNode, kerr.RebootstrapRequired},
+		{testCluster, -1, kerr.InvalidRequest},
+		{"", testNode, kerr.InvalidRequest},
+	} {
+		req := apiVersionsRequest()
+		req.NodeID = c.node
+		if c.cluster != "" {
+			req.ClusterID = &c.cluster
+		}
+		wantCode(t, ask[*kmsg.ApiVersionsResponse](k, 5, req).ErrorCode, c.want)
+	}
+}

@@ -1,0 +1,123 @@
+package handler
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/server"
+)
+
+// fetchMaxBytes bounds every fetch response (fetch.max.bytes, 55 MiB).
+const fetchMaxBytes = 55 << 20
+
+// A fetchCall is one Fetch request under way. It is reused, buffers, timer and
+// closures included.
+type fetchCall struct {
+	h    *Handler
+	req  *server.Request
+	body *kmsg.FetchRequest
+
+	session fetchSession
+	limits  fetchLimits
+	asks    []fetchAsk    // what can be read
+	results []fetchResult // of asks, in their order, then of what is not there
+	header  fetchHeader
+	encoder fetchEncoder
+
+	wake    chan struct{}
+	timer   *time.Timer // of the long poll; real time
+	cancels []func()    // of the watches
+
+	out      server.Response
+	wait     func(context.Context)
+	response func() (*server.Response, error)
+}
+
+func newFetchCall(h *Handler) *fetchCall {
+	c := &fetchCall{h: h, wake: make(chan struct{}, 1)}
+	c.out.Release = c.recycle
+	c.wait = func(ctx context.Context) {
+		c.await(ctx)
+		c.read()
+	}
+	c.response = c.respond
+	return c
+}
+
+// fetch reads at once what there is. If that is not enough it is a long poll:
+// the Reply waits, then everything is read again (KafkaApis.handleFetchRequest,
+// ReplicaManager.fetchMessages). Records stay in their files until the
+// connection sends them.
+func (h *Handler) fetch(_ context.Context, req *server.Request) server.Reply {
+	c := h.fetches.Get().(*fetchCall)
+	c.req, c.body = req, req.Body.(*kmsg.FetchRequest)
+	c.header = fetchHeader{version: req.Version}
+	c.limits = fetchLimits{
+		isolation: kafka.Isolation(c.body.IsolationLevel),
+		follower:  replicaID(c.body) >= 0,
+		maxBytes:  int(min(max(c.body.MaxBytes, 0), fetchMaxBytes)),
+		maxWait:   time.Duration(c.body.MaxWaitMillis) * time.Millisecond,
+	}
+	c.limits.minBytes = min(int(c.body.MinBytes), c.limits.maxBytes)
+
+	reply := server.Reply{Response: c.response}
+	if err := c.begin(); err != nil {
+		c.header.errorCode = h.code(req, err)
+		return reply
+	}
+	size, urgent := c.read()
+	if c.limits.maxWait > 0 && len(c.asks) > 0 && size < c.limits.minBytes && !urgent {
+		c.releaseRegions() // they are read again, and a segment may go in the meantime
+		reply.Wait = c.wait
+	}
+	return reply
+}
+
+// replicaID is who fetches: -1 is a consumer.
+func replicaID(body *kmsg.FetchRequest) int32 {
+	if body.Version >= 15 {
+		return body.ReplicaState.ID
+	}
+	return body.ReplicaID
+}
+
+// respond settles the session and encodes.
+func (c *fetchCall) respond() (*server.Response, error) {
+	c.settle()
+	c.header.nodeID = c.h.NodeID
+	for i := range c.results {
+		if c.results[i].tellLeader {
+			c.header.nodeHost, c.header.nodePort = c.h.self(c.req.Conn)
+			break
+		}
+	}
+	c.out.Parts = c.encoder.encode(&c.header, c.results)
+	return &c.out, nil
+}
+
+func (c *fetchCall) releaseRegions() {
+	for i := range c.results {
+		c.results[i].release()
+	}
+}
+
+// recycle lets all regions go, once, forgets the request and makes the call usable for another.
+func (c *fetchCall) recycle() {
+	c.releaseRegions()
+	clear(c.asks)
+	clear(c.results)
+	clear(c.encoder.parts) // files
+	clear(c.encoder.files)
+	c.asks, c.results = c.asks[:0], c.results[:0]
+	c.out.Parts = nil
+	c.session.reset()
+	c.req, c.body = nil, nil
+	select {
+	case <-c.wake: // one that came after the last look
+	default:
+	}
+	c.h.fetches.Put(c)
+}

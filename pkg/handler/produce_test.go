@@ -1,0 +1,464 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/commitlog"
+	"github.com/dozekafka/doze-kafka/pkg/config"
+	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/record"
+	"github.com/dozekafka/doze-kafka/pkg/server"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
+)
+
+// produceTo makes a request for partitions 0, 1 ... of one topic.
+func produceTo(name string, id kafka.TopicID, acks int16, records ...[]byte) *kmsg.ProduceRequest {
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis = acks, 1000
+	t := kmsg.NewProduceRequestTopic()
+	t.Topic, t.TopicID = name, id
+	for i, r := range records {
+		p := kmsg.NewProduceRequestTopicPartition()
+		p.Partition, p.Records = int32(i), r
+		t.Partitions = append(t.Partitions, p)
+	}
+	req.Topics = append(req.Topics, t)
+	return req
+}
+
+// produced asks and returns the answers of the one topic.
+func (k *kit) produced(version int16, req *kmsg.ProduceRequest) []kmsg.ProduceResponseTopicPartition {
+	k.t.Helper()
+	resp := ask[*kmsg.ProduceResponse](k, version, req)
+	if len(resp.Topics) != 1 || resp.Topics[0].Topic != "" && resp.Topics[0].Topic != req.Topics[0].Topic {
+		k.t.Fatalf("%+v", resp)
+	}
+	return resp.Topics[0].Partitions
+}
+
+func (k *kit) offsets(name string, partition int32) commitlog.Offsets {
+	k.t.Helper()
+	log, err := k.Handler.log(name, partition)
+	check(k.t, err)
+	return log.Offsets()
+}
+
+// wantRefused compares the answer of a partition that failed.
+func wantRefused(t *testing.T, got kmsg.ProduceResponseTopicPartition, want *kerr.Error, logStart int64) {
+	t.Helper()
+	wantCode(t, got.ErrorCode, want)
+	if got.BaseOffset != -1 || got.LogAppendTime != -1 || got.LogStartOffset != logStart {
+		t.Fatalf("%+v, want log start offset %d", got, logStart)
+	}
+}
+
+// ST-12, ST-51, ST-52: what is acknowledged is in the log; with acks=all it is durable.
+func TestProduceAppends(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 2)
+	base := int64(0)
+	k.eachVersion(kmsg.Produce, func(t *testing.T, version int16) {
+		for _, acks := range []int16{1, -1} {
+			got := k.produced(version, produceTo("a", made.ID(), acks,
+				batch(t, record.Options{}, "x", "y"), batch(t, record.Options{}, "z", "z")))
+			for i, p := range got {
+				wantCode(t, p.ErrorCode, nil)
+				if p.Partition != int32(i) || p.BaseOffset != base || p.LogAppendTime != -1 || p.ErrorMessage != nil || len(p.ErrorRecords) != 0 {
+					t.Fatalf("acks %d: %+v, want base offset %d", acks, p, base)
+				}
+				if version >= 5 && p.LogStartOffset != 0 {
+					t.Fatalf("%+v", p)
+				}
+			}
+			base += 2
+			o := k.offsets("a", 1)
+			if o.HighWatermark != base || acks == -1 && o.Flushed != base {
+				t.Fatalf("acks %d: %+v, want end %d", acks, o, base)
+			}
+		}
+	})
+}
+
+func TestProduceFindsNoPartition(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	good := batch(t, record.Options{}, "x")
+	k.eachVersion(kmsg.Produce, func(t *testing.T, version int16) {
+		want := kerr.UnknownTopicOrPartition
+		if version >= 13 {
+			want = kerr.UnknownTopicID
+		}
+		got := k.produced(version, produceTo("missing", kafka.NewTopicID(), 1, good))
+		wantRefused(t, got[0], want, -1)
+		if _, ok := k.Registry.Lookup("missing"); ok {
+			t.Fatal("Produce made a topic")
+		}
+		if version < 13 {
+			got = k.produced(version, produceTo("a", kafka.TopicID{}, 1, good, good))
+			wantCode(t, got[0].ErrorCode, nil)
+			wantRefused(t, got[1], kerr.UnknownTopicOrPartition, -1)
+		}
+	})
+}
+
+// mutate copies a batch and changes the copy.
+func mutate(b record.Batch, change func(record.Batch)) []byte {
+	c := append(record.Batch(nil), b...)
+	change(c)
+	return c
+}
+
+// ST-11: what does not check out is refused with Kafka's code, and nothing of it is stored.
+func TestProduceChecksRecordsBeforeTheLog(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 2)
+	good := batch(t, record.Options{}, "x")
+	short := mutate(good[:40], func(b record.Batch) { b[11] = 28 })
+	for _, c := range []struct {
+		name     string
+		version  int16
+		records  []byte
+		want     *kerr.Error
+		logStart int64
+	}{
+		{"no bytes", 9, []byte{}, kerr.InvalidRecord, -1},
+		{"a batch cut short", 9, good[:len(good)-1], kerr.InvalidRecord, -1},
+		{"two batches", 9, append(append([]byte(nil), good...), good...), kerr.InvalidRecord, -1},
+		{"format v1", 9, mutate(good, func(b record.Batch) { b[16] = 1 }), kerr.InvalidRecord, -1},
+		{"zstd before v7", 6, batch(t, record.Options{Codec: record.Zstd}, "x"), kerr.UnsupportedCompressionType, -1},
+		{"base offset", 9, mutate(good, func(b record.Batch) { b.SetBaseOffset(5) }), kerr.InvalidRecord, 0},
+		{"wrong checksum", 9, mutate(good, func(b record.Batch) { b[len(b)-1] ^= 1 }), kerr.CorruptMessage, -1},
+		{"shorter than a header", 9, short, kerr.CorruptMessage, -1},
+		{"what follows is no batch", 9, append(append([]byte(nil), good...), make([]byte, 20)...), kerr.CorruptMessage, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := k.offsets("a", 1)
+			end := before.End
+			got := k.produced(c.version, produceTo("a", kafka.TopicID{}, -1, good, c.records))
+			wantCode(t, got[0].ErrorCode, nil) // the other partition stands
+			if c.version < 5 {
+				c.logStart = -1
+			}
+			wantRefused(t, got[1], c.want, c.logStart)
+			if got[1].ErrorMessage != nil || got[1].ErrorRecords != nil && len(got[1].ErrorRecords) > 0 {
+				t.Fatalf("%+v", got[1])
+			}
+			if o := k.offsets("a", 1); o.End != end {
+				t.Fatalf("end %d, want %d", o.End, end)
+			}
+		})
+	}
+}
+
+func TestProduceIgnoresAnEndThatIsNoBatch(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	got := k.produced(9, produceTo("a", kafka.TopicID{}, -1, append(batch(t, record.Options{}, "x"), 1, 2, 3)))
+	wantCode(t, got[0].ErrorCode, nil)
+	if o := k.offsets("a", 0); o.End != 1 {
+		t.Fatalf("%+v", o)
+	}
+}
+
+// A first batch that can't be one fails the request as a whole.
+func TestProduceRefusesTheWholeRequest(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 2)
+	good := batch(t, record.Options{}, "x")
+	tx := batch(t, record.Options{Transactional: true, Producer: &record.Producer{ID: 5}}, "x")
+	other := batch(t, record.Options{Transactional: true, Producer: &record.Producer{ID: 6}}, "x")
+	for _, c := range []struct {
+		name          string
+		transactional bool
+		records       []byte
+		want          *kerr.Error
+		text          string
+	}{
+		{"length", false, mutate(good, func(b record.Batch) { copy(b[8:], []byte{0, 0, 0, 13}) }), kerr.CorruptMessage,
+			"Record size 13 is less than the minimum record overhead (14)"},
+		{"magic", false, mutate(good, func(b record.Batch) { b[16] = 3 }), kerr.CorruptMessage, "Invalid magic found in record: 3"},
+		{"null", false, nil, kerr.UnknownServerError, ""},
+		{"a transaction without an id", false, tx, kerr.TransactionalIDAuthorizationFailed, ""},
+		{"two producers", true, append([]byte(nil), other...), kerr.InvalidProducerIDMapping, "Transactional records contained more than one producer ID"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			first := good
+			if c.transactional {
+				first = tx
+			}
+			req := produceTo("a", kafka.TopicID{}, -1, first, c.records)
+			if c.transactional {
+				req.TransactionID = kmsg.StringPtr("id")
+			}
+			for _, p := range k.produced(9, req) {
+				wantRefused(t, p, c.want, -1)
+				if c.text == "" && p.ErrorMessage != nil {
+					t.Fatalf("message %s", show(p.ErrorMessage))
+				}
+				if c.text != "" {
+					wantText(t, p.ErrorMessage, c.text)
+				}
+			}
+			if o := k.offsets("a", 0); o.End != 0 {
+				t.Fatalf("%+v: something was stored", o)
+			}
+		})
+	}
+}
+
+// There are no transactions: a batch of one is in none. Its neighbours are appended.
+func TestProduceRefusesTransactionalBatches(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 2)
+	req := produceTo("a", kafka.TopicID{}, -1,
+		batch(t, record.Options{Transactional: true, Producer: &record.Producer{ID: 5}}, "x"), batch(t, record.Options{}, "x"))
+	req.TransactionID = kmsg.StringPtr("id")
+	got := k.produced(9, req)
+	wantRefused(t, got[0], kerr.InvalidTxnState, -1)
+	wantText(t, got[0].ErrorMessage, "Partition was not added to the transaction")
+	wantCode(t, got[1].ErrorCode, nil)
+}
+
+func TestProduceRefusesOtherAcks(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	for _, acks := range []int16{-2, 2, 100} {
+		got := k.produced(9, produceTo("a", kafka.TopicID{}, acks, batch(t, record.Options{}, "x"), []byte{}))
+		wantRefused(t, got[0], kerr.InvalidRequiredAcks, -1)
+		wantRefused(t, got[1], kerr.UnknownTopicOrPartition, -1) // what failed before keeps its error
+	}
+	if o := k.offsets("a", 0); o.End != 0 {
+		t.Fatalf("%+v", o)
+	}
+}
+
+func TestProduceKeepsInternalTopicsToTools(t *testing.T) {
+	k := newKit(t)
+	k.create("__consumer_offsets", 1)
+	got := k.produced(9, produceTo("__consumer_offsets", kafka.TopicID{}, 1, batch(t, record.Options{}, "x")))
+	wantRefused(t, got[0], kerr.InvalidTopicException, -1)
+}
+
+// ST-11: record_errors and error_message name the bad records, from v8 on.
+func TestProduceNamesBadRecords(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	b := record.NewBuilder(record.Options{})
+	check(t, b.Append(time.Now().UnixMilli(), nil, []byte("fine")))
+	check(t, b.Append(time.Now().Add(48*time.Hour).UnixMilli(), nil, []byte("of the future")))
+	bad, err := b.Batch()
+	check(t, err)
+	k.eachVersion(kmsg.Produce, func(t *testing.T, version int16) {
+		made, _ := k.Registry.Lookup("a")
+		got := k.produced(version, produceTo("a", made.ID(), 1, append([]byte(nil), bad...)))[0]
+		logStart := int64(0)
+		if version < 5 {
+			logStart = -1
+		}
+		wantRefused(t, got, kerr.InvalidTimestamp, logStart)
+		if version < 8 {
+			return
+		}
+		if len(got.ErrorRecords) != 1 || got.ErrorRecords[0].RelativeOffset != 1 || got.ErrorRecords[0].ErrorMessage == nil || got.ErrorMessage == nil {
+			t.Fatalf("%+v", got)
+		}
+	})
+}
+
+func TestProduceWithLogAppendTime(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1, "message.timestamp.type", "LogAppendTime")
+	before := time.Now().UnixMilli()
+	got := k.produced(9, produceTo("a", kafka.TopicID{}, 1, batch(t, record.Options{}, "x")))[0]
+	if got.LogAppendTime < before || got.LogAppendTime > time.Now().UnixMilli() {
+		t.Fatalf("%+v", got)
+	}
+}
+
+// TX-1, ST-55: a repeat is answered with the first one's offset, and only once that is durable.
+func TestProduceRepeatsAreNotAppended(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	b := batch(t, record.Options{Producer: &record.Producer{ID: 9, BaseSequence: 0}}, "x", "y")
+	first := k.produced(9, produceTo("a", kafka.TopicID{}, 1, append([]byte(nil), b...)))[0]
+	again := k.produced(9, produceTo("a", kafka.TopicID{}, -1, append([]byte(nil), b...)))[0]
+	wantCode(t, again.ErrorCode, nil)
+	if first.BaseOffset != 0 || again.BaseOffset != 0 {
+		t.Fatalf("%+v %+v", first, again)
+	}
+	if o := k.offsets("a", 0); o.End != 2 || o.Flushed != 2 {
+		t.Fatalf("%+v, want one copy, durable", o)
+	}
+	gap := batch(t, record.Options{Producer: &record.Producer{ID: 9, BaseSequence: 7}}, "x")
+	got := k.produced(9, produceTo("a", kafka.TopicID{}, 1, gap))[0]
+	wantRefused(t, got, kerr.OutOfOrderSequenceNumber, 0)
+	if got.ErrorMessage != nil {
+		t.Fatalf("message %s", show(got.ErrorMessage))
+	}
+}
+
+// ST-52: acks=0 has no answer; an error closes the connection.
+func TestProduceWithoutAcks(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	reply := k.begin(9, produceTo("a", kafka.TopicID{}, 0, batch(t, record.Options{}, "x"))).reply
+	if reply.Response != nil || reply.Wait != nil || reply.Close {
+		t.Fatalf("%+v", reply)
+	}
+	if o := k.offsets("a", 0); o.End != 1 {
+		t.Fatalf("%+v", o)
+	}
+	for _, bad := range []*kmsg.ProduceRequest{
+		produceTo("missing", kafka.TopicID{}, 0, batch(t, record.Options{}, "x")),
+		produceTo("a", kafka.TopicID{}, 0, mutate(batch(t, record.Options{}, "x"), func(b record.Batch) { b[16] = 9 })),
+	} {
+		reply := k.begin(9, bad).reply
+		if reply.Response != nil || !reply.Close {
+			t.Fatalf("%+v", reply)
+		}
+	}
+	if !strings.Contains(k.log.String(), "acks=0") {
+		t.Fatalf("the log does not say why: %s", k.log)
+	}
+}
+
+// ST-60: a disk that takes no more is KAFKA_STORAGE_ERROR, leaves no offset behind, and writes resume by themselves.
+func TestProduceOnAFullDisk(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	k.append("a", 0, "before")
+	k.disk.SetFull(true)
+	wantRefused(t, k.produced(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x")))[0], kerr.KafkaStorageError, -1)
+	if reply := k.begin(9, produceTo("a", kafka.TopicID{}, 0, batch(t, record.Options{}, "x"))).reply; !reply.Close {
+		t.Fatal("acks=0 on a full disk does not close the connection")
+	}
+	k.disk.SetFull(false)
+	got := k.produced(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x")))[0]
+	wantCode(t, got.ErrorCode, nil)
+	if got.BaseOffset != 1 {
+		t.Fatalf("base offset %d, want 1", got.BaseOffset)
+	}
+}
+
+// ST-51, ST-61: acks=all is not acknowledged where the fsync fails.
+func TestProduceIsNotAcknowledgedWithoutItsFsync(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	k.append("a", 0, "before")
+	k.disk.Fail(faultfs.Rule{Kinds: vfs.OpSync, Times: -1, Err: syscall.EIO})
+	wantRefused(t, k.produced(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x")))[0], kerr.KafkaStorageError, -1)
+}
+
+// ST-51: the fsync is awaited in the Reply, so that the connection's next request appends meanwhile.
+func TestProduceOverlapsTheFsync(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	first := k.begin(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x")))
+	second := k.begin(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "y")))
+	if o := k.offsets("a", 0); o.End != 2 {
+		t.Fatalf("%+v: both are appended before either is answered", o)
+	}
+	for i, c := range []*call{first, second} {
+		resp := c.finish().(*kmsg.ProduceResponse)
+		wantCode(t, resp.Topics[0].Partitions[0].ErrorCode, nil)
+		if resp.Topics[0].Partitions[0].BaseOffset != int64(i) {
+			t.Fatalf("%+v", resp.Topics[0].Partitions[0])
+		}
+	}
+}
+
+// A connection that is gone gets no success for what is not known to be durable; a broker that stops finishes its flushes (ST-50).
+func TestProduceWhenTheContextEnds(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  *kerr.Error
+	}{{server.ErrConnClosed, kerr.RequestTimedOut}, {server.ErrShutdown, nil}} {
+		t.Run(c.cause.Error(), func(t *testing.T) {
+			k := newKit(t)
+			k.create("a", 1)
+			release := make(chan struct{})
+			k.disk.OnOp(func(op vfs.Op) {
+				if op.Kind == vfs.OpSync {
+					<-release
+				}
+			})
+			call := k.begin(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x")))
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(c.cause)
+			call.ctx = ctx
+			if c.want == nil {
+				close(release)
+			}
+			got := call.finish().(*kmsg.ProduceResponse)
+			wantCode(t, got.Topics[0].Partitions[0].ErrorCode, c.want)
+			if c.want != nil {
+				close(release)
+			}
+		})
+	}
+}
+
+// ST-56: without sync there is nothing to wait for.
+func TestProduceWithoutSyncDoesNotWait(t *testing.T) {
+	k := newKit(t, func(s *config.Settings) { s.AcksAllSync = false })
+	k.create("a", 1)
+	c := k.begin(9, produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x")))
+	if c.reply.Wait != nil {
+		t.Fatal("the reply waits")
+	}
+	c.finish()
+}
+
+// FuzzNextBatch: whatever a partition's records are, what is taken for a batch lies within them.
+func FuzzNextBatch(f *testing.F) {
+	f.Add([]byte{}, int16(3))
+	f.Add(make([]byte, 61), int16(9))
+	f.Fuzz(func(t *testing.T, records []byte, version int16) {
+		b, rest, err := nextBatch(records)
+		if err == nil && b != nil && (len(b)+len(rest) != len(records) || len(b) != b.Size()) {
+			t.Fatalf("%d + %d of %d bytes", len(b), len(rest), len(records))
+		}
+		if b, err := soleBatch(records, version); err == nil && (len(b) < 26 || b.MagicByte() != 2) {
+			t.Fatalf("a batch of %d bytes", len(b))
+		}
+	})
+}
+
+// benchProduce sends batches of size bytes through Handle, acks=1, on a disk that keeps nothing.
+func benchProduce(b *testing.B, size int) {
+	k := newKitOn(b, vfs.OS, nil, func(s *config.Settings) { s.AcksAllSync = false })
+	made := k.create("a", 1)
+	records := batch(b, record.Options{}, strings.Repeat("x", size-record.HeaderSize-20))
+	req := produceTo("a", made.ID(), 1, records)
+	req.Version = 13
+	r := &server.Request{Conn: k.conn, Key: 0, Version: 13, ClientID: "bench", Body: req}
+	pristine := append([]byte(nil), records...)
+	out := make([]byte, 0, 256)
+	b.SetBytes(int64(len(records)))
+	b.ReportAllocs()
+	for b.Loop() {
+		copy(records[:record.HeaderSize], pristine) // as it came off the wire
+		reply := k.Handle(b.Context(), r)
+		resp, err := reply.Response()
+		if err != nil {
+			b.Fatal(err)
+		}
+		out = resp.Body.AppendTo(out[:0])
+		resp.Release()
+	}
+}
+
+func BenchmarkProduce(b *testing.B) {
+	for _, size := range []int{4 << 10, 64 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) { benchProduce(b, size) })
+	}
+}

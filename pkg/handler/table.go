@@ -1,0 +1,52 @@
+package handler
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/server"
+)
+
+// An api is one line of the table of what is spoken.
+type api struct {
+	spec  server.Spec
+	start start
+}
+
+// apis is the table, by key. The version ranges are those of Kafka 4.4
+// (ApiKeys, on a broker's listener). Produce is advertised from v0 because
+// librdkafka takes the message format from it (KAFKA-18659), but v0 to v2
+// close the connection. Only Produce overlaps: clients rely on Kafka handling
+// one request of a connection at a time, and of Produce they see no difference.
+func apis() []api {
+	return []api{
+		{spec(kmsg.Produce, 3, 13, overlapping, advertisedFrom(0)), (*Handler).produce},
+		{spec(kmsg.Fetch, 4, 18), (*Handler).fetch},
+		{spec(kmsg.ListOffsets, 1, 11), atOnce((*Handler).listOffsets)},
+		{spec(kmsg.Metadata, 0, 13), (*Handler).metadata},
+		{spec(kmsg.FindCoordinator, 0, 6), atOnce((*Handler).findCoordinator)},
+		{spec(kmsg.ApiVersions, 0, 5, anyVersion), (*Handler).apiVersions},
+		{spec(kmsg.CreateTopics, 2, 7), inReply((*Handler).createTopics)},
+		{spec(kmsg.DeleteTopics, 1, 6), inReply((*Handler).deleteTopics)},
+		{spec(kmsg.InitProducerID, 0, 5), inReply((*Handler).initProducerID)},
+		{spec(kmsg.OffsetForLeaderEpoch, 2, 4), atOnce((*Handler).offsetForLeaderEpoch)},
+		{spec(kmsg.DescribeConfigs, 1, 4), atOnce((*Handler).describeConfigs)},
+		{spec(kmsg.DescribeCluster, 0, 2), atOnce((*Handler).describeCluster)},
+	}
+}
+
+// spec makes the line of an API that is advertised as it is accepted, unless an option says more.
+func spec(key kmsg.Key, minVersion, maxVersion int16, options ...func(*server.Spec)) server.Spec {
+	s := server.Spec{Key: key.Int16(), Min: minVersion, Max: maxVersion, AdvertMin: minVersion}
+	for _, o := range options {
+		o(&s)
+	}
+	return s
+}
+
+func overlapping(s *server.Spec) { s.Overlap = true }
+
+func anyVersion(s *server.Spec) { s.AnyVersion = true }
+
+func advertisedFrom(v int16) func(*server.Spec) {
+	return func(s *server.Spec) { s.AdvertMin = v }
+}
