@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -45,8 +46,10 @@ func osOptions(t testing.TB) *Options {
 func batch(base int64, n int32, size int, ts int64) record.Batch {
 	b := make(record.Batch, size)
 	r := rand.New(rand.NewPCG(uint64(base), uint64(size)))
-	for i := range b {
-		b[i] = byte(r.Uint32())
+	for i := 0; i < size; i += 8 {
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], r.Uint64())
+		copy(b[i:], word[:])
 	}
 	b.SetBaseOffset(base)
 	put32(b[8:], uint32(size-record.LengthEnd))

@@ -43,7 +43,7 @@ func TestWrongIndexIsRebuiltAtOpen(t *testing.T) {
 		for what, damage := range damages {
 			t.Run(suffix[1:]+" "+what, func(t *testing.T) {
 				o, log := options(newDisk(t))
-				m := sealed(t, o, 50, 400, 700)
+				m := sealed(t, o, 50, 200, 700)
 				good := content(t, o, 50, suffix)
 				if bad := damage(bytes.Clone(good), size); bad == nil {
 					ok(t, o.FS.Remove(o.path(50, suffix)))
@@ -75,7 +75,7 @@ func TestWrongIndexIsRebuiltAtOpen(t *testing.T) {
 func TestDamageInTheMiddleIsMetByALookup(t *testing.T) {
 	for _, suffix := range []string{IndexSuffix, TimeIndexSuffix} {
 		o, log := options(newDisk(t))
-		m := sealed(t, o, 50, 1_500, 700)
+		m := sealed(t, o, 50, 800, 700)
 		good := content(t, o, 50, suffix)
 		bad := bytes.Clone(good)
 		clear(bad[240 : len(bad)-240])
@@ -84,7 +84,7 @@ func TestDamageInTheMiddleIsMetByALookup(t *testing.T) {
 		if log.Len() > 0 && suffix == IndexSuffix {
 			t.Fatalf("seen at open: %s", log)
 		}
-		for _, i := range []int{0, 400, 800, 1_200, 1_499} {
+		for _, i := range []int{0, 200, 400, 600, 799} {
 			m.checkOffset(t, s, m.batches[i].BaseOffset())
 		}
 		m.checkTimes(t, s)

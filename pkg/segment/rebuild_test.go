@@ -9,7 +9,7 @@ import (
 // A wrong index that a lookup meets is rebuilt once, whoever looks; all get right answers meanwhile.
 func TestRepairBesideReaders(t *testing.T) {
 	o, _ := options(newDisk(t))
-	m := sealed(t, o, 0, 1_500, 700)
+	m := sealed(t, o, 0, 800, 700)
 	good := content(t, o, 0, IndexSuffix)
 	bad := bytes.Clone(good)
 	clear(bad[240 : len(bad)-240])

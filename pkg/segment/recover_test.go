@@ -32,7 +32,7 @@ func TestRecoveryCutsAtTheFirstBadBatch(t *testing.T) {
 	const bad = 40
 	for what, harm := range map[string]func(b record.Batch) record.Batch{
 		"torn in its header":  func(b record.Batch) record.Batch { return b[:30] },
-		"torn in its body":    func(b record.Batch) record.Batch { return b[:len(b)-1] },
+		"torn in its body":    func(b record.Batch) record.Batch { return b[:len(b)-50] },
 		"a bit of its body":   func(b record.Batch) record.Batch { b[400] ^= 4; return b },
 		"its magic":           func(b record.Batch) record.Batch { b[16] = 1; return b },
 		"zeros":               func(b record.Batch) record.Batch { clear(b); return b },
