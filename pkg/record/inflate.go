@@ -171,13 +171,14 @@ func (f *inflater) nextGzip() ([]byte, error) {
 
 // close gives the decompressor back, and its memory where it has a lot.
 func (f *inflater) close() {
+	need := f.need // another goroutine may have f as soon as it is put back
 	f.src.Reset(nil)
 	f.sn.in, f.lz.in = nil, nil
-	if f.need <= keepMemory {
+	if need <= keepMemory {
 		inflaters[f.codec].Put(f)
 	}
-	if f.need > freeMemory {
-		memory.release(f.need)
+	if need > freeMemory {
+		memory.release(need)
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build !race
+
+package record
+
+// raceDetector shortens what takes minutes under it.
+const raceDetector = false
