@@ -248,7 +248,8 @@ func (e *fetchEncoder) assemble() []server.Part {
 			server.Part{File: f.region.File, Offset: f.region.Offset, Length: f.region.Length})
 		from = f.at
 	}
-	return append(e.parts, server.Part{Bytes: e.buf[from:]})
+	e.parts = append(e.parts, server.Part{Bytes: e.buf[from:]})
+	return e.parts
 }
 
 func (e *fetchEncoder) int16(v int16) { e.buf = binary.BigEndian.AppendUint16(e.buf, uint16(v)) }

@@ -1,6 +1,8 @@
 package handler
 
 import (
+	"time"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/commitlog"
@@ -12,10 +14,11 @@ import (
 // A fetchSession is the part of a fetch that knows sessions (KIP-227). Its
 // lists are in the session's order, which the response's results refer to.
 type fetchSession struct {
-	context    *fetchsession.Context // nil: the request was refused
+	context    *fetchsession.Context // nil: there is none, or the request was refused
 	request    fetchsession.Request
 	partitions []fetchsession.Partition
 	told       []fetchsession.Result
+	seen       map[fetchsession.Name]struct{} // see repeats
 }
 
 // reset forgets the request and keeps the memory.
@@ -27,17 +30,47 @@ func (s *fetchSession) reset() {
 	s.partitions, s.context = s.partitions[:0], nil
 }
 
-// begin has the session accept the request, and looks up what it fetches:
-// what is there becomes asks, and the results of what is not follow theirs.
-func (c *fetchCall) begin() error {
-	s := &c.session
-	c.sessionRequest(&s.request)
-	ctx, err := c.h.Sessions.Begin(c.h.Clock.Now(), &s.request)
+// accept has the request accepted, and lists the partitions to read.
+func (s *fetchSession) accept(cache *fetchsession.Cache, now time.Time) error {
+	r := &s.request
+	if r.SessionID == 0 && r.Epoch == fetchsession.FinalEpoch && !s.repeats() {
+		// There is nothing to account to, and all is told. librdkafka, which
+		// knows no sessions, fetches like this each time.
+		s.partitions = append(s.partitions, r.Partitions...)
+		return nil
+	}
+	ctx, err := cache.Begin(now, r)
 	if err != nil {
 		return err
 	}
 	s.context = ctx
 	s.partitions = ctx.Append(s.partitions)
+	return nil
+}
+
+// repeats says whether the request names a partition more than once.
+func (s *fetchSession) repeats() bool {
+	if len(s.request.Partitions) < 2 {
+		return false
+	}
+	if s.seen == nil {
+		s.seen = make(map[fetchsession.Name]struct{})
+	}
+	defer clear(s.seen)
+	for i := range s.request.Partitions {
+		s.seen[s.request.Partitions[i].Name] = struct{}{}
+	}
+	return len(s.seen) < len(s.request.Partitions)
+}
+
+// begin has the session accept the request, and looks up what it fetches:
+// what is there becomes asks, and the results of what is not follow theirs.
+func (c *fetchCall) begin() error {
+	s := &c.session
+	c.sessionRequest(&s.request)
+	if err := s.accept(c.h.Sessions, c.h.Clock.Now()); err != nil {
+		return err
+	}
 	missing := 0
 	for i := range s.partitions {
 		p := &s.partitions[i]

@@ -475,6 +475,41 @@ func TestFetchWaitsDespiteWhatIsNotThere(t *testing.T) {
 	})
 }
 
+// The records that a response names stay readable until it is sent, whatever
+// happens to the topic, and their file is let go then, once.
+func TestFetchHoldsItsFilesUntilItIsSent(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 1)
+	k.append("a", 0, "x")
+	for _, wait := range []bool{false, true} {
+		req := fetchRequest(all(made, 0))
+		if wait { // what was read before the long poll is let go too
+			req = longPoll(1<<20, all(made, 0))
+			req.MaxWaitMillis = 1
+		}
+		c := k.begin(12, req)
+		if (c.reply.Wait != nil) != wait {
+			t.Fatal("the fetch waits, or not, against its limits")
+		}
+		if wait {
+			c.reply.Wait(t.Context())
+		}
+		resp, err := c.reply.Response()
+		check(t, err)
+		check(t, k.Registry.Delete(t.Context(), made))
+		if body := join(t, resp.Parts); !bytes.Contains(body, []byte("x")) {
+			t.Fatal("no records")
+		}
+		closed := k.disk.Count(vfs.OpClose)
+		resp.Release()
+		if n := k.disk.Count(vfs.OpClose) - closed; n != 1 {
+			t.Fatalf("%d files were closed by the release, want 1", n)
+		}
+		made = k.create("a", 1)
+		k.append("a", 0, "x")
+	}
+}
+
 // KIP-227.
 func TestFetchSessions(t *testing.T) {
 	k := newKit(t)
@@ -516,6 +551,18 @@ func TestFetchSessions(t *testing.T) {
 		req.SessionID, req.SessionEpoch = full.SessionID+1, 4
 		wantCode(t, ask[*kmsg.FetchResponse](k, version, req).ErrorCode, kerr.FetchSessionIDNotFound)
 	}
+}
+
+// Of a partition that is named twice the last counts, and it is told once.
+func TestFetchOfAPartitionNamedTwice(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 1)
+	k.append("a", 0, "x")
+	got := k.fetched(12, fetchRequest(all(made, 99), all(made, 0)))
+	if len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	wantCode(t, got[0].ErrorCode, nil)
 }
 
 // KIP-516: a session of names is not one of ids.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -121,6 +122,37 @@ func TestOverASocket(t *testing.T) {
 			t.Fatal("other records than were sent")
 		}
 		rest = more
+	}
+}
+
+// FX-10: every API that names the broker gives the address that this client connected to.
+func TestTheAddressIsTheConnections(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 1)
+	for _, local := range []string{"10.1.2.3:9092", "[::1]:19092"} {
+		k.conn.Local = tcp(local)
+		got := make(map[string]bool)
+		add := func(host string, port int32) { got[net.JoinHostPort(host, strconv.Itoa(int(port)))] = true }
+		meta := ask[*kmsg.MetadataResponse](k, 12, metadataFor("a"))
+		add(meta.Brokers[0].Host, meta.Brokers[0].Port)
+		cluster := ask[*kmsg.DescribeClusterResponse](k, 1, kmsg.NewPtrDescribeClusterRequest())
+		add(cluster.Brokers[0].Host, cluster.Brokers[0].Port)
+		for _, version := range []int16{0, 4} {
+			req := kmsg.NewPtrFindCoordinatorRequest()
+			req.CoordinatorKeys = []string{"g"}
+			c := ask[*kmsg.FindCoordinatorResponse](k, version, req)
+			if version >= 4 {
+				c.Host, c.Port = c.Coordinators[0].Host, c.Coordinators[0].Port
+			}
+			add(c.Host, c.Port)
+		}
+		fenced := fetchRequest(all(made, 0))
+		fenced.Topics[0].Partitions[0].CurrentLeaderEpoch = testEpoch - 1
+		fetched := ask[*kmsg.FetchResponse](k, 16, fenced)
+		add(fetched.Brokers[0].Host, fetched.Brokers[0].Port)
+		if len(got) != 1 || !got[local] {
+			t.Errorf("told %v, want %s", got, local)
+		}
 	}
 }
 

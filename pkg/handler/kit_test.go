@@ -16,6 +16,8 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/clock"
 	"github.com/dozekafka/doze-kafka/pkg/commitlog"
 	"github.com/dozekafka/doze-kafka/pkg/config"
+	"github.com/dozekafka/doze-kafka/pkg/endpoint"
+	"github.com/dozekafka/doze-kafka/pkg/fetchsession"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 	"github.com/dozekafka/doze-kafka/pkg/record"
@@ -93,8 +95,10 @@ func (k *kit) open(settings *config.Settings) {
 		Clean: func(kafka.TopicPartition) bool { return true },
 	})
 	check(k.t, err)
+	self, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
+	check(k.t, err)
 	k.Handler = New(Deps{
-		Registry: registry, Settings: settings, Endpoint: testEndpoint(k.t, settings), Sessions: testSessions(),
+		Registry: registry, Settings: settings, Endpoint: self, Sessions: fetchsession.New(0, nil),
 		ProducerIDs: NewProducerIDs(k.store), Clock: clock.System, Logger: logger, ClusterID: testCluster, NodeID: testNode, Epoch: testEpoch,
 	})
 	k.conn = &server.ConnInfo{ID: 1, Listener: "PLAINTEXT", Local: tcp("127.0.0.1:9092"), Remote: tcp("127.0.0.1:50000")}
