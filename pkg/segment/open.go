@@ -125,9 +125,9 @@ func (s *Segment) checkTail(w *walker, prev entry) (tail, error) {
 		case errors.Is(err, kerr.CorruptMessage) && !first:
 			t.rot = err
 			return t, nil
-		case err == io.EOF && !first:
+		case errors.Is(err, io.EOF) && !first:
 			return t, nil
-		case err != nil && err != io.EOF && !errors.Is(err, kerr.CorruptMessage):
+		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, kerr.CorruptMessage):
 			return t, err
 		case first && (err != nil || h.LastOffset() != s.base+x.last.key):
 			return t, wrongIndex(w.file, fmt.Sprintf("its last entry says that offset %d is at position %d",

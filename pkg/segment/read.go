@@ -122,7 +122,7 @@ func (s *Segment) locate(w *walker, offset, end int64) (found, error) {
 	h, err := w.header()
 	// No entry is for the first batch: one that says position 0 is a page of
 	// zeros that a power cut left, and may even be true.
-	if e.value == 0 || err == io.EOF || errors.Is(err, kerr.CorruptMessage) ||
+	if e.value == 0 || errors.Is(err, io.EOF) || errors.Is(err, kerr.CorruptMessage) ||
 		err == nil && h.LastOffset() != s.base+e.key {
 		return found{}, fmt.Errorf("%w: entry for offset %d, position %d", errIndex, s.base+e.key, e.value)
 	}
@@ -149,7 +149,7 @@ func (s *Segment) floor(x *index, w *walker, key int64) (entry, bool, error) {
 func (w *walker) to(offset int64) (found, error) {
 	for {
 		h, err := w.header()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return found{pos: w.end}, nil
 		}
 		if err != nil {
@@ -173,7 +173,7 @@ func (s *Segment) ReadBatch(pos int64) (record.Batch, error) {
 	w := s.walk(file, pos, s.Size())
 	defer w.done()
 	h, err := w.header()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil, corrupt(file, pos, "the file ends before it")
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Segment) rebuildLocked(file vfs.File, cause error) error {
 	var writeErr error
 	for {
 		h, err := w.header()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if errors.Is(err, kerr.CorruptMessage) {

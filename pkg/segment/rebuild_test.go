@@ -34,3 +34,35 @@ func TestRepairBesideReaders(t *testing.T) {
 	m.check(t, s)
 	ok(t, s.Close())
 }
+
+// An entry that leads behind its batch would hide batches: the header that it points to gives it away.
+func TestEntryThatPointsTooFarGivesNoWrongAnswer(t *testing.T) {
+	for _, seal := range []bool{true, false} {
+		o, log := options(newDisk(t))
+		s, m := create(t, o, 0), &model{}
+		fill(t, s, m, 400, 700)
+		ok(t, s.WriteIndexes(false))
+		if seal {
+			ok(t, s.Seal())
+		}
+		good := content(t, o, 0, IndexSuffix)
+		bad := bytes.Clone(good)
+		for i := 16; i+16 < len(bad); i += 8 {
+			copy(bad[i+4:i+8], good[i+12:i+16]) // the position of the next entry
+		}
+		overwrite(t, o, 0, IndexSuffix, bad)
+		for i := range m.batches[:300] {
+			m.checkOffset(t, s, m.batches[i].BaseOffset())
+		}
+		if log.Len() == 0 {
+			t.Error("nothing was logged")
+		}
+		// The active segment's index is mended by the first lookup after its roll.
+		ok(t, s.Seal())
+		m.check(t, s)
+		if !bytes.Equal(content(t, o, 0, IndexSuffix), good) {
+			t.Error("the index was not rebuilt")
+		}
+		ok(t, s.Close())
+	}
+}

@@ -195,7 +195,7 @@ func (s *Segment) scan(size, replay int64, visit func(record.Batch)) (Recovered,
 		if err != nil {
 			return r, err
 		}
-		if why == "" && !(fits(b.LastOffset()-s.base) && fits(pos)) {
+		if why == "" && (!fits(b.LastOffset()-s.base) || !fits(pos)) {
 			why = "no index could point to it"
 		}
 		if why != "" {

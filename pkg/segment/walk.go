@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -106,7 +107,7 @@ func (w *walker) fill(room int64) error {
 // readFull reads len(buf) bytes that must be there.
 func readFull(file vfs.File, buf []byte, pos int64) error {
 	n, err := file.ReadAt(buf, pos)
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		if n == len(buf) {
 			return nil
 		}
@@ -152,7 +153,7 @@ func (s *Segment) Batches(pos int64, yield func(pos int64, header record.Batch) 
 	defer w.done()
 	for {
 		h, err := w.header()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
