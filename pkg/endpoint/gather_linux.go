@@ -1,0 +1,3 @@
+package endpoint
+
+const gathers = true
