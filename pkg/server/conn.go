@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// A conn is one connection. Its reader goroutine lives as long as it does; a
-// writer goroutine exists only while replies are queued. An idle connection
+// A conn is one connection. One goroutine is its reader, always; another one is
+// its writer, but only while replies wait. An idle connection
 // costs one goroutine and a read buffer (ST-22).
 type conn struct {
 	s    *Server
@@ -35,8 +35,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	changed sync.Cond   // the queue became shorter, or the connection closed
-	queue   []*exchange // replies under way, oldest first; the writer has the first
-	writing bool        // a writer goroutine exists
+	queue   []*exchange // replies under way, oldest first; if there is one, there is a writer
 	closed  bool        // no more bytes can be sent
 }
 
@@ -69,53 +68,76 @@ func (s *Server) newConn(nc net.Conn, listener string) *conn {
 // touch notes that something moved on the connection.
 func (c *conn) touch() { c.active.Store(c.s.tick.Load()) }
 
-// serve is the reader goroutine.
+// serve begins the connection.
 func (c *conn) serve() {
-	err := c.handshake()
+	c.read(c.handshake())
+}
+
+// read is the reader goroutine: it reads requests and starts them until err,
+// or until another goroutine is the reader.
+func (c *conn) read(err error) {
 	for err == nil {
-		err = c.next()
+		var handedOver bool
+		if handedOver, err = c.next(); handedOver {
+			return
+		}
 	}
 	c.logEnd(err)
 	c.close(err)
+	c.s.ended(c)
 }
 
 // next reads one request, starts it, and sees that it is answered.
-func (c *conn) next() error {
+func (c *conn) next() (handedOver bool, err error) {
 	x := &exchange{}
 	x.grant.evict = c.evict
 	if err := c.readFrame(x); err != nil {
-		return err
+		return false, err
 	}
 	c.touch()
 	if err := c.decode(x); err != nil {
 		c.finished(x)
-		return err
+		return false, err
 	}
 	if !x.overlap {
 		c.drain() // a barrier starts when the replies before it are complete
 	}
 	if c.s.stopping.Load() {
 		c.finished(x)
-		return errShutdownRead
+		return false, errShutdownRead
 	}
 	c.s.stats.requests[x.req.Key].Add(1)
 	c.handle(x)
 	return c.answer(x)
 }
 
-// answer sees to the reply of x: at once if it is complete and its turn, else
-// by the writer.
-func (c *conn) answer(x *exchange) error {
-	if x.reply.Wait == nil && c.queueEmpty() {
-		// No other goroutine: this saves two switches for each request.
-		return c.finish(x)
+// answer sees to the reply of x, which costs no switch between goroutines
+// unless other replies are under way: if it is complete, this one sends it and
+// reads on; if it waits, this one becomes the writer, and a new one reads on
+// meanwhile.
+func (c *conn) answer(x *exchange) (handedOver bool, err error) {
+	if !c.queueEmpty() {
+		c.enqueue(x) // x overlaps: a barrier has found the queue empty
+		return false, nil
 	}
-	c.enqueue(x)
+	if x.reply.Wait == nil {
+		return false, c.finish(x)
+	}
+	c.mu.Lock()
+	c.queue = append(c.queue, x) // only the reader appends, so it is the first
+	c.mu.Unlock()
+	go func() { c.read(c.watch(x)) }()
+	c.write()
+	return true, nil
+}
+
+// watch is what the reader does while the reply of x waits. If x is a barrier,
+// such as a long poll, the next request is not read before it is complete; but
+// the end of the connection is noticed.
+func (c *conn) watch(x *exchange) error {
 	if x.overlap {
 		return nil
 	}
-	// A barrier that waits, such as a long poll. The next request is not read
-	// before it is complete, but the end of the connection is noticed.
 	_, err := c.br.Peek(1)
 	if err != nil && !c.s.stopping.Load() {
 		c.cancel(ErrConnClosed)
@@ -149,8 +171,7 @@ func (c *conn) enqueue(x *exchange) {
 		c.changed.Wait()
 	}
 	c.queue = append(c.queue, x)
-	if !c.writing {
-		c.writing = true
+	if len(c.queue) == 1 { // the writer has ended in the meantime
 		go c.write()
 	}
 }
@@ -158,24 +179,17 @@ func (c *conn) enqueue(x *exchange) {
 // write is the writer goroutine: it finishes the queued replies in order, and
 // ends when there is none.
 func (c *conn) write() {
-	for {
-		c.mu.Lock()
-		if len(c.queue) == 0 {
-			c.writing = false
-			c.mu.Unlock()
-			return
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.queue) > 0 {
 		x := c.queue[0]
 		c.mu.Unlock()
-
 		if err := c.finish(x); err != nil {
-			c.hangUp() // the reader notices, and says why
+			c.hangUp() // the reader notices
 		}
-
 		c.mu.Lock()
 		c.queue = slices.Delete(c.queue, 0, 1)
 		c.changed.Broadcast()
-		c.mu.Unlock()
 	}
 }
 

@@ -217,7 +217,7 @@ func TestNoGoroutineIsLeftToAnIdleConnectionButItsReader(t *testing.T) {
 		synctest.Wait()
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		if n := bytes.Count(stacks, []byte("(*conn).serve(")); n < 20 {
+		if n := bytes.Count(stacks, []byte("(*conn).read(")); n < 20 {
 			t.Errorf("%d readers for 20 connections", n)
 		}
 		if n := bytes.Count(stacks, []byte("(*conn).write(")); n != 0 {

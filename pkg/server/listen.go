@@ -127,15 +127,19 @@ func (s *Server) start(nc net.Conn, name string) {
 	s.stats.ConnectionsOpen.Add(1)
 	s.stats.ConnectionsTotal.Add(1)
 	go func() {
-		defer s.conns.Done()
 		s.tell(c, true)
 		c.serve()
-		s.mu.Lock()
-		delete(s.open, c)
-		s.mu.Unlock()
-		s.stats.ConnectionsOpen.Add(-1)
-		s.tell(c, false)
 	}()
+}
+
+// ended forgets a connection that is closed and has no goroutine but the caller.
+func (s *Server) ended(c *conn) {
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+	s.stats.ConnectionsOpen.Add(-1)
+	s.tell(c, false)
+	s.conns.Done()
 }
 
 func (s *Server) tell(c *conn, open bool) {
