@@ -41,7 +41,7 @@ func TestMarkIsGoneOnceTaken(t *testing.T) {
 }
 
 func TestMarkThatCannotBeReadIsNoMark(t *testing.T) {
-	for _, s := range []string{"", "{", `{"version":2}`, `{"version":1,"unverified":["nonumber"]}`, `{"version":1,"unverified":["a--1"]}`} {
+	for _, s := range []string{"", "{", `{"version":2}`, `{"version":1,"unverified":["nonumber"]}`, `{"version":1,"unverified":["a-x"]}`} {
 		if last := parseMark([]byte(s)); last.clean {
 			t.Errorf("%q counts as a clean stop", s)
 		}

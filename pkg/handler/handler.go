@@ -8,6 +8,8 @@ package handler
 import (
 	"context"
 	"log/slog"
+	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -102,5 +104,13 @@ func inReply(answer func(*Handler, context.Context, *server.Request) kmsg.Respon
 
 // self is the address of this broker as the client of conn is told it (FX-10).
 func (h *Handler) self(conn *server.ConnInfo) (host string, port int32) {
-	return h.Endpoint.For(conn.Listener, endpoint.AddrPort(conn.Local), endpoint.AddrPort(conn.Remote))
+	return h.Endpoint.For(conn.Listener, addrPort(conn.Local), addrPort(conn.Remote))
+}
+
+// addrPort is the address of a TCP connection, and the zero value for another kind (a pipe in a test).
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort()
+	}
+	return netip.AddrPort{}
 }

@@ -50,3 +50,12 @@ func anyVersion(s *server.Spec) { s.AnyVersion = true }
 func advertisedFrom(v int16) func(*server.Spec) {
 	return func(s *server.Spec) { s.AdvertMin = v }
 }
+
+// Names are the names of the APIs that are spoken, by key.
+func Names() map[int16]string {
+	names := make(map[int16]string)
+	for _, a := range apis() {
+		names[a.spec.Key] = kmsg.NameForKey(a.spec.Key)
+	}
+	return names
+}

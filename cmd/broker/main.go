@@ -1,0 +1,112 @@
+// Command broker is doze-kafka: a single-node Kafka broker with its data on disk.
+//
+//	broker [flags]              run
+//	broker healthcheck [flags]  ask the broker that these settings start for an answer; exit 0 or 1
+//	broker version              print the version
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dozekafka/doze-kafka/pkg/broker"
+	"github.com/dozekafka/doze-kafka/pkg/config"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // a setting that can't be (FX-2)
+)
+
+// gcPercent keeps the collector from running for every few MB of garbage: the
+// live heap is so small that Go's default would.
+const gcPercent = 400
+
+// version is set by the linker in releases.
+var version = ""
+
+func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+func run(args, environ []string, stdout, stderr io.Writer) int {
+	command := "run"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		command, args = args[0], args[1:]
+	}
+	switch command {
+	case "version":
+		fmt.Fprintln(stdout, programVersion())
+		return exitOK
+	case "run", "healthcheck":
+	default:
+		fmt.Fprintf(stderr, "broker: unknown command %q: there are run (the default), healthcheck and version\n", command)
+		return exitUsage
+	}
+	settings, help, err := config.Parse(args, environ)
+	if help != "" {
+		fmt.Fprint(stdout, help)
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
+	if command == "healthcheck" {
+		return healthcheck(settings, stdout, stderr)
+	}
+	return serve(settings, stderr)
+}
+
+func serve(settings *config.Settings, stderr io.Writer) int {
+	log := broker.NewLogger(stderr, settings)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	b, err := broker.Start(ctx, settings, broker.WithLogger(log), broker.WithVersion(programVersion()))
+	if err != nil {
+		fmt.Fprintln(stderr, "broker:", err)
+		return exitFailed
+	}
+	if err := b.Wait(ctx); err != nil {
+		fmt.Fprintln(stderr, "broker:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// checkTimeout bounds a health check; a broker that is well answers in milliseconds.
+const checkTimeout = 5 * time.Second
+
+func healthcheck(settings *config.Settings, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	addr, err := broker.Check(ctx, settings)
+	if err != nil {
+		fmt.Fprintln(stderr, "unhealthy:", err)
+		return exitFailed
+	}
+	fmt.Fprintln(stdout, "healthy:", addr)
+	return exitOK
+}
+
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}

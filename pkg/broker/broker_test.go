@@ -1,0 +1,221 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dozekafka/doze-kafka/pkg/broker"
+	"github.com/dozekafka/doze-kafka/pkg/config"
+)
+
+// local are settings of a broker on free ports with its data in a test's folder.
+func local(t *testing.T) *config.Settings {
+	s := config.Default()
+	s.DataDir = t.TempDir()
+	s.Listeners = "PLAINTEXT://127.0.0.1:0"
+	s.HTTPListen = "127.0.0.1:0"
+	return s
+}
+
+func start(t *testing.T, s *config.Settings, opts ...broker.Option) *broker.Broker {
+	t.Helper()
+	opts = append([]broker.Option{broker.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	b, err := broker.Start(t.Context(), s, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// startError is why a broker does not start.
+func startError(t *testing.T, s *config.Settings) string {
+	t.Helper()
+	b, err := broker.Start(t.Context(), s, broker.WithLogger(slog.New(slog.DiscardHandler)))
+	if err == nil {
+		_ = b.Stop()
+		t.Fatal("the broker started")
+	}
+	return err.Error()
+}
+
+// ST-4: a second broker on a data directory in use is refused with a clear error.
+func TestSecondBrokerOnADirectoryIsRefused(t *testing.T) {
+	s := local(t)
+	start(t, s)
+	if got := startError(t, s); !strings.Contains(got, s.DataDir+" is in use by another broker") {
+		t.Error(got)
+	}
+}
+
+// ST-4: partition directories without a meta.db: refuse to start, naming what is missing.
+func TestPartitionsWithoutMetaAreRefused(t *testing.T) {
+	s := local(t)
+	if err := os.Mkdir(filepath.Join(s.DataDir, "demo-0"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := startError(t, s)
+	if !strings.Contains(got, filepath.Join(s.DataDir, "meta.db")+" is missing") || !strings.Contains(got, "demo-0") {
+		t.Error(got)
+	}
+	if _, err := os.Stat(filepath.Join(s.DataDir, "meta.db")); err == nil {
+		t.Error("the refused start made a meta.db, and the next one would not be refused")
+	}
+}
+
+// ST-50, ST-54: the clean-shutdown mark is there after a stop, and not while the broker runs.
+func TestMarkIsThereOnlyAfterACleanStop(t *testing.T) {
+	s := local(t)
+	mark := filepath.Join(s.DataDir, "clean-shutdown")
+	for range 2 {
+		b := start(t, s)
+		if _, err := os.Stat(mark); err == nil {
+			t.Error("there is a mark while the broker runs")
+		}
+		if err := b.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(mark); err != nil {
+			t.Error("there is no mark after a clean stop")
+		}
+	}
+}
+
+// A start that fails leaves the directory to the next one.
+func TestFailedStartReleasesTheDirectory(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s := local(t)
+	free := s.Listeners
+	s.Listeners = "PLAINTEXT://" + taken.Addr().String()
+	if got := startError(t, s); !strings.Contains(got, taken.Addr().String()) {
+		t.Errorf("the error does not name the address: %s", got)
+	}
+	s.Listeners = free
+	start(t, s)
+}
+
+// The cluster id is made once and kept; a stored one wins over a setting.
+func TestClusterIDIsKept(t *testing.T) {
+	s := local(t)
+	b := start(t, s)
+	first := b.ClusterID()
+	if len(first) != 22 {
+		t.Errorf("cluster id %q has not 22 characters", first)
+	}
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.ClusterID = "MkU3OEVBNTcwNTJENDM2Qk"
+	if got := start(t, s).ClusterID(); got != first {
+		t.Errorf("after a restart the id is %q, it was %q", got, first)
+	}
+	other := local(t)
+	other.ClusterID = s.ClusterID
+	if got := start(t, other).ClusterID(); got != other.ClusterID {
+		t.Errorf("a new directory's id is %q, the setting is %q", got, other.ClusterID)
+	}
+}
+
+// FX-7: the ready line holds the phrases that existing wait code looks for; a
+// quiet start is one line for the start and one for ready.
+func TestLogOfAStartIsQuietAndHasTheKnownPhrases(t *testing.T) {
+	var log bytes.Buffer
+	b := start(t, local(t), broker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), broker.WithVersion("1.2.3"))
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines:\n%s", len(lines), log.String())
+	}
+	for _, want := range []string{"version=1.2.3", b.Addr(), "data=", "durability="} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("the start line lacks %q: %s", want, lines[0])
+		}
+	}
+	for _, want := range []string{"[KafkaServer id=1] started", "Kafka Server started", "Transitioning from RECOVERY to RUNNING"} {
+		if !strings.Contains(lines[1], want) {
+			t.Errorf("the ready line lacks %q: %s", want, lines[1])
+		}
+	}
+}
+
+// ST-56: giving up power-loss durability is said in the log at start.
+func TestLogSaysThatAcksAllDoesNotSync(t *testing.T) {
+	var log bytes.Buffer
+	s := local(t)
+	s.AcksAllSync = false
+	start(t, s, broker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if !strings.Contains(log.String(), "--acks-all-sync=false") {
+		t.Error(log.String())
+	}
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// FX-20: health, readiness and metrics are on the HTTP port.
+func TestHTTPTellsHealthAndMetrics(t *testing.T) {
+	b := start(t, local(t))
+	for path, want := range map[string]string{
+		"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": "doze_kafka_topics 0\n",
+	} {
+		if code, body := get(t, "http://"+b.HTTPAddr()+path); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %q", path, code, body)
+		}
+	}
+}
+
+// FX-6: the native defaults bind loopback only.
+func TestDefaultsBindLoopbackOnly(t *testing.T) {
+	s := config.Default()
+	for _, a := range []string{strings.TrimPrefix(s.Listeners, "PLAINTEXT://"), s.HTTPListen} {
+		host, _, err := net.SplitHostPort(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+			t.Errorf("default address %s is not loopback", a)
+		}
+	}
+}
+
+// FX-22: the health check is a real round trip to the local listener.
+func TestCheckAsksTheRunningBroker(t *testing.T) {
+	s := local(t)
+	b := start(t, s)
+	s.Listeners = "PLAINTEXT://" + b.Addr()
+	if _, err := broker.Check(t.Context(), s); err != nil {
+		t.Errorf("healthy broker: %v", err)
+	}
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := broker.Check(context.Background(), s); err == nil {
+		t.Error("a stopped broker is healthy")
+	}
+}

@@ -1,0 +1,46 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dozekafka/doze-kafka/pkg/server"
+)
+
+// Stop ends the broker as SIGTERM does (ST-50): no new connections, long polls
+// answer, replies drain (5 s at most), every open log is flushed and closed,
+// meta.db is closed, and the clean-shutdown mark is written. An error means
+// that the stop was not clean: nothing acknowledged is lost, and the next start
+// checks what it reads. Further calls return the first one's result.
+func (b *Broker) Stop() error {
+	b.stopOnce.Do(func() { b.stopErr = b.stop() })
+	return b.stopErr
+}
+
+func (b *Broker) stop() error {
+	began := time.Now()
+	b.ready.Store(false)
+	ctx, cancel := context.WithTimeout(context.Background(), server.ShutdownTimeout)
+	defer cancel()
+	// A client that does not take its answer in time is cut off; that loses
+	// nothing and leaves the stop clean.
+	if err := b.server.Shutdown(ctx); err != nil {
+		b.log.Warn("connections were cut off at the stop", "err", err)
+	}
+	if b.http != nil {
+		if err := b.http.Shutdown(ctx); err != nil {
+			b.log.Warn("an HTTP request was cut off at the stop", "err", err)
+			err = b.http.Close()
+			_ = err // its connections are gone either way
+		}
+	}
+	b.serving.Wait()
+	err := b.storage.close()
+	if err != nil {
+		b.log.Error("the stop was not clean: the next start checks what it reads", "err", err)
+		return errors.Join(errors.New("stop"), err)
+	}
+	b.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}

@@ -1,0 +1,166 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/dozekafka/doze-kafka/pkg/commitlog"
+	"github.com/dozekafka/doze-kafka/pkg/config"
+	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/metastore"
+	"github.com/dozekafka/doze-kafka/pkg/segment"
+	"github.com/dozekafka/doze-kafka/pkg/topic"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+)
+
+const (
+	lockFile = "LOCK"
+	metaFile = "meta.db"
+	// openSealed is how many descriptors of sealed segments stay open (ST-8).
+	openSealed = 512
+)
+
+// storage is everything of a broker that stands on the disk: it is opened
+// before the listeners and closed after them.
+type storage struct {
+	fs        vfs.FS
+	dir       string
+	lock      io.Closer
+	store     *metastore.Store
+	topics    *topic.Registry
+	stats     *commitlog.Stats
+	clusterID string
+	epoch     int32
+}
+
+// openStorage opens the data directory. The order is that of the design, each
+// step relying on those before it; what was opened is closed again on an error.
+func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storage, err error) {
+	st := &storage{fs: o.fs, dir: s.DataDir, stats: new(commitlog.Stats)}
+	defer func() {
+		if err != nil {
+			st.abandon()
+		}
+	}()
+	if err := vfs.MkdirAll(o.fs, s.DataDir, 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if st.lock, err = o.fs.Lock(filepath.Join(s.DataDir, lockFile)); err != nil {
+		if errors.Is(err, vfs.ErrLocked) {
+			return nil, fmt.Errorf("data directory %s is in use by another broker: stop it, or give this one another --data-dir", s.DataDir)
+		}
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	last, err := takeMark(o.fs, s.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.openStore(s, o); err != nil {
+		return nil, err
+	}
+	if err := st.begin(ctx, s, o.logger); err != nil {
+		return nil, err
+	}
+	st.topics, err = topic.Open(ctx, topic.Options{
+		Shared: &commitlog.Shared{
+			FS: o.fs, Clock: o.clock, Logger: o.logger, Files: segment.NewFiles(openSealed),
+			Epoch: st.epoch, FsyncInterval: s.FsyncInterval, AcksAllSync: s.AcksAllSync,
+			ProducerExpiration: config.ProducerIDExpiration, Stats: st.stats,
+		},
+		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: last.covers,
+	})
+	return st, err
+}
+
+// openStore opens meta.db.
+func (st *storage) openStore(s *config.Settings, o *options) error {
+	name := s.MetaDB
+	if name == "" {
+		name = filepath.Join(o.metaDir(s.DataDir), metaFile)
+	}
+	if err := st.refuseOrphans(name); err != nil {
+		return err
+	}
+	var err error
+	st.store, err = metastore.Open(metastore.Options{Path: name, Fail: o.metaFail})
+	return err
+}
+
+// refuseOrphans stops a start that would take partition directories without
+// the meta.db that knows them for nobody's (ST-4).
+func (st *storage) refuseOrphans(meta string) error {
+	// meta.db is always on the operating system's disk: bbolt needs a real file.
+	if _, err := vfs.OS.Stat(meta); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries, err := st.fs.ReadDir(st.dir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if _, ok := parsePartition(e.Name()); ok {
+			return fmt.Errorf("%s is missing, but data directory %s holds partitions (such as %s): put the file back, or start with an empty data directory",
+				meta, st.dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// begin makes this start's epoch and, the first time, the cluster id: one commit.
+func (st *storage) begin(ctx context.Context, s *config.Settings, log *slog.Logger) error {
+	err := st.store.Update(ctx, func(tx *metastore.Tx) error {
+		st.clusterID = tx.ClusterID()
+		if st.clusterID == "" {
+			st.clusterID = s.ClusterID
+			if st.clusterID == "" {
+				st.clusterID = kafka.NewTopicID().String()
+			}
+			if err := tx.PutClusterID(st.clusterID); err != nil {
+				return err
+			}
+		}
+		var err error
+		st.epoch, err = tx.NextBrokerEpoch()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("meta.db: %w", err)
+	}
+	if s.ClusterID != "" && s.ClusterID != st.clusterID {
+		log.Warn("the data directory belongs to another cluster id, which is kept", "stored", st.clusterID, "set", s.ClusterID)
+	}
+	return nil
+}
+
+// close flushes and closes everything, and then says so on the disk. It undoes
+// openStorage from the last step to the first.
+func (st *storage) close() error {
+	err := st.topics.Close()
+	unverified := st.topics.Unverified()
+	err = errors.Join(err, st.store.Close())
+	if err == nil {
+		// No mark if any flush failed: the next start must check everything (ST-50).
+		err = putMark(st.fs, st.dir, unverified)
+	}
+	return errors.Join(err, st.lock.Close())
+}
+
+// abandon closes what a failed start had opened. It leaves no mark: the start
+// took away the one there was.
+func (st *storage) abandon() {
+	// The start's own error is the one to tell.
+	if st.store != nil {
+		_ = st.store.Close()
+	}
+	if st.lock != nil {
+		_ = st.lock.Close()
+	}
+}
