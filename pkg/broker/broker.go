@@ -106,3 +106,7 @@ func (b *Broker) WriteMeta(w io.Writer) error {
 	_, err := b.storage.store.WriteTo(w)
 	return err
 }
+
+// StartedClean says whether the stop before this start had flushed everything
+// (ST-50). The partitions that the stop named as not verified are checked all the same.
+func (b *Broker) StartedClean() bool { return b.storage.last.clean }

@@ -31,6 +31,7 @@ type storage struct {
 	fs        vfs.FS
 	dir       string
 	lock      io.Closer
+	last      *lastStop
 	store     *metastore.Store
 	topics    *topic.Registry
 	stats     *commitlog.Stats
@@ -56,8 +57,7 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 		}
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	last, err := takeMark(o.fs, s.DataDir)
-	if err != nil {
+	if st.last, err = takeMark(o.fs, s.DataDir); err != nil {
 		return nil, err
 	}
 	if err := st.openStore(s, o); err != nil {
@@ -72,7 +72,7 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 			Epoch: st.epoch, FsyncInterval: s.FsyncInterval, AcksAllSync: s.AcksAllSync,
 			ProducerExpiration: config.ProducerIDExpiration, Stats: st.stats,
 		},
-		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: last.covers,
+		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: st.last.covers,
 	})
 	return st, err
 }
