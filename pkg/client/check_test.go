@@ -23,7 +23,9 @@ func TestCheckOfABrokerIsQuick(t *testing.T) {
 				return
 			}
 			speak(t, nc)
-			nc.Close()
+			if err := nc.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}()
 	best := time.Hour // of five: the machine is shared

@@ -1,6 +1,7 @@
 package fetchsession
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -157,7 +158,7 @@ func (p *player) fetch(words []string) string {
 	}
 	ctx, err := p.cache.Begin(p.now, &req)
 	if err != nil {
-		return err.(*kerr.Error).Message
+		return kerrName(err)
 	}
 	p.contexts[as], p.parts[as] = ctx, ctx.Append(nil)
 	kind := "full"
@@ -168,6 +169,13 @@ func (p *player) fetch(words []string) string {
 		kind += fmt.Sprintf(" %s@%d", printed(part.Name), part.FetchOffset)
 	}
 	return kind
+}
+
+func kerrName(err error) string {
+	if e, ok := errors.AsType[*kerr.Error](err); ok {
+		return e.Message
+	}
+	return "not a Kafka error: " + err.Error()
 }
 
 func (p *player) respond(words []string) string {
@@ -207,7 +215,7 @@ func (p *player) respond(words []string) string {
 	}
 	id, err := p.contexts[as].Respond(p.now, results)
 	if err != nil {
-		return fmt.Sprintf("session %d %s", id, err.(*kerr.Error).Message)
+		return fmt.Sprintf("session %d %s", id, kerrName(err))
 	}
 	var told []string
 	for i, part := range p.parts[as] {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -146,7 +147,7 @@ func TestAWaitForMemoryEndsWithItsContext(t *testing.T) {
 		go func() { done <- b.acquire(ctx, second, 10) }()
 		synctest.Wait()
 		cancel(ErrShutdown)
-		if err := <-done; err != ErrShutdown {
+		if err := <-done; !errors.Is(err, ErrShutdown) {
 			t.Errorf("got %v", err)
 		}
 		b.abandon(second)
@@ -166,7 +167,7 @@ func TestManyLargeRequestsAreAllAnswered(t *testing.T) {
 		for range 3 {
 			w := f.connect()
 			w.send(frame[:300<<10])
-			defer w.Close()
+			defer w.close()
 		}
 		done := make(chan struct{}, 10)
 		for range cap(done) {
@@ -174,7 +175,7 @@ func TestManyLargeRequestsAreAllAnswered(t *testing.T) {
 			go func() {
 				w.send(frame)
 				w.wantCorrelation(1)
-				w.Close()
+				w.close()
 				done <- struct{}{}
 			}()
 		}

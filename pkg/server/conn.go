@@ -229,7 +229,7 @@ func (c *conn) logEnd(err error) {
 	case errors.As(err, &malformed):
 		c.s.stats.ConnectionsFailed.Add(1)
 		c.log(slog.LevelDebug, "closing a connection because of its request", "reason", malformed.what)
-	case err == nil, c.s.stopping.Load(), c.isClosed(), err == io.EOF, errors.Is(err, os.ErrDeadlineExceeded):
+	case err == nil, c.s.stopping.Load(), c.isClosed(), errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded):
 	default:
 		c.log(slog.LevelDebug, "connection ended", "reason", err.Error())
 	}

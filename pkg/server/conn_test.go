@@ -87,7 +87,7 @@ func TestRepliesOfOverlappingRequestsKeepTheirOrder(t *testing.T) {
 		for i := range int32(3) {
 			w.wantCorrelation(i + 1)
 		}
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -108,7 +108,7 @@ func TestOtherRequestsAreBarriersInBothDirections(t *testing.T) {
 			w.wantCorrelation(int32(i + 1))
 		}
 		w.wantCorrelation(4)
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -122,7 +122,7 @@ func TestALongPollEndsWhenItsClientIsGone(t *testing.T) {
 		if g.startedNow() != 1 {
 			t.Fatal("the long poll was not started")
 		}
-		w.Close()
+		w.close()
 		synctest.Wait()
 		if err := g.causes["fetch"]; !errors.Is(err, ErrConnClosed) {
 			t.Fatalf("the wait ended with %v, want ErrConnClosed", err)
@@ -146,7 +146,7 @@ func TestARequestPipelinedBehindALongPollIsAnsweredAfterIt(t *testing.T) {
 		close(g.open["fetch"])
 		w.wantCorrelation(1)
 		w.wantCorrelation(2)
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -172,7 +172,7 @@ func TestASlowReaderBoundsItsReplyQueue(t *testing.T) {
 		for i := range int32(100) {
 			w.wantCorrelation(i)
 		}
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -192,7 +192,7 @@ func TestWaitsOfPipelinedRequestsEndWithTheConnection(t *testing.T) {
 		w := f.connect()
 		w.send(frameOf(produce(-1, "a", nil), 1), frameOf(produce(-1, "b", nil), 2))
 		synctest.Wait()
-		w.Close()
+		w.close()
 		synctest.Wait()
 		if n := released.Load(); n != 2 {
 			t.Fatalf("%d responses were released, want 2", n)
@@ -208,7 +208,7 @@ func TestNoGoroutineIsLeftToAnIdleConnectionButItsReader(t *testing.T) {
 		f := startPipe(t, Options{Handler: fakeHandler{g.handle}})
 		for range 20 {
 			w := f.connect()
-			defer w.Close()
+			defer w.close()
 			for i := range int32(3) {
 				w.send(frameOf(produce(-1, "a", nil), i))
 				w.wantCorrelation(i)
@@ -249,7 +249,7 @@ func TestAThousandIdleConnectionsAreSmall(t *testing.T) {
 		t.Errorf("an idle connection holds %d bytes, at most 40 KiB are allowed", perConn)
 	}
 	for _, w := range wires {
-		w.Close()
+		w.close()
 	}
 }
 
@@ -279,7 +279,7 @@ func TestOnConnTellsOfEachConnectionTwice(t *testing.T) {
 		if opened.Load() != 1 || gone.Load() != 0 {
 			t.Error("the open connection was not told of")
 		}
-		w.Close()
+		w.close()
 		synctest.Wait()
 		if gone.Load() != 1 {
 			t.Error("the end of the connection was not told of")
@@ -306,7 +306,7 @@ func TestARequestIsHandedOverAsSent(t *testing.T) {
 		if n := f.s.stats.Requests(3); n != 1 {
 			t.Errorf("%d Metadata requests were counted", n)
 		}
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -315,7 +315,7 @@ func BenchmarkRoundTripOverLoopback(b *testing.B) {
 	f := startTCP(b, Options{})
 	defer f.stop()
 	w := f.connect()
-	defer w.Close()
+	defer w.close()
 	frame := frameOf(produce(1, "topic", make([]byte, 4<<10)), 1)
 	benchRoundTrips(b, w, frame)
 }
@@ -341,6 +341,6 @@ func BenchmarkRoundTripWithAWait(b *testing.B) {
 	}}})
 	defer f.stop()
 	w := f.connect()
-	defer w.Close()
+	defer w.close()
 	benchRoundTrips(b, w, frameOf(produce(-1, "topic", make([]byte, 4<<10)), 1))
 }

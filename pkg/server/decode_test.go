@@ -21,7 +21,7 @@ func TestApiVersionsOfAnyVersionReachesTheHandlerUndecoded(t *testing.T) {
 			if code := binary.BigEndian.Uint16(rest); code != 35 {
 				t.Errorf("error code %d, want UNSUPPORTED_VERSION", code)
 			}
-			w.Close()
+			w.close()
 			f.stop()
 		})
 	}
@@ -64,7 +64,7 @@ func TestHeadersOfBothVersionsAreDecoded(t *testing.T) {
 				if err := resp.ReadFrom(rest); err != nil {
 					t.Errorf("response: %v", err)
 				}
-				w.Close()
+				w.close()
 				f.stop()
 			})
 		})

@@ -88,7 +88,7 @@ func (c *conn) readBody(x *exchange, size int) error {
 
 // noEOF makes the end of the connection within a frame an unexpected one.
 func noEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -64,7 +64,7 @@ func TestMalformedFramesCloseTheirConnectionOnly(t *testing.T) {
 				w.wantClosed()
 				bystander.send(good)
 				bystander.wantCorrelation(1)
-				bystander.Close()
+				bystander.close()
 				f.roundTrip()
 				if n := f.s.stats.ConnectionsFailed.Load(); n != 1 {
 					t.Errorf("%d failed connections were counted, want 1", n)
@@ -97,7 +97,7 @@ func TestExtraBytesAfterABodyAreIgnored(t *testing.T) {
 		b := append(frameOf(metadata(12), 3)[4:], "trailing"...)
 		w.send(withSize(int32(len(b)), b))
 		w.wantCorrelation(3)
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -108,7 +108,7 @@ func TestAConnectionThatEndsWithinAFrameHoldsNothing(t *testing.T) {
 		for _, n := range []int{2, 4, 5, 9, 40} {
 			w := f.connect()
 			w.send(frameOf(produce(-1, "topic", make([]byte, 100)), 1)[:n])
-			w.Close()
+			w.close()
 		}
 		synctest.Wait()
 		f.stop()
@@ -147,7 +147,7 @@ func TestFramesArriveWholeInPiecesOfAnySize(t *testing.T) {
 					}
 				}()
 				w.wantCorrelation(1)
-				w.Close()
+				w.close()
 				f.stop()
 			})
 		}
@@ -175,7 +175,7 @@ func TestAnAnnouncedFrameHoldsNothing(t *testing.T) {
 			t.Error("another connection was delayed")
 		}
 		for _, w := range silent {
-			w.Close()
+			w.close()
 		}
 		f.stop()
 	})
@@ -198,15 +198,15 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		w := fix.dial()
+		w := &wire{t, fix.dial()}
 		go func() {
 			_, _ = w.Write(input) // the server may hang up before the end
-			if tc, ok := w.(*net.TCPConn); ok {
+			if tc, ok := w.Conn.(*net.TCPConn); ok {
 				_ = tc.CloseWrite()
 			}
 		}()
 		_, _ = io.Copy(io.Discard, w)
-		w.Close()
+		w.close()
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(64*len(input)+4<<20) {
 			t.Errorf("%d bytes of input made the server allocate %d", len(input), n)

@@ -26,8 +26,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		if n := f.s.stats.ConnectionsIdle.Load(); n != 2 {
 			t.Errorf("%d connections were closed, want 2", n)
 		}
-		active.Close()
-		poll.Close()
+		active.close()
+		poll.close()
 		f.stop()
 	})
 }

@@ -68,7 +68,7 @@ func TestShutdownCutsOffWhatDoesNotDrain(t *testing.T) {
 				}
 				close(release)
 				f.serve.Wait()
-				w.Close()
+				w.close()
 			})
 		})
 	}

@@ -25,7 +25,7 @@ func TestANilResponseAnswersNothing(t *testing.T) {
 				w := f.connect()
 				w.send(frameOf(produce(0, "a", nil), 1), frameOf(produce(0, "a", nil), 2), frameOf(metadata(12), 3))
 				w.wantCorrelation(3)
-				w.Close()
+				w.close()
 				f.stop()
 			})
 		})

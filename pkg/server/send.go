@@ -175,7 +175,7 @@ func readRegion(f vfs.File, b []byte, offset int64) error {
 	switch {
 	case n == len(b):
 		return nil
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: %s at %d", errShortRegion, f.Name(), offset+int64(n))
 	default:
 		return err

@@ -140,7 +140,7 @@ func TestPartsOfEverySizeArriveOnEveryTransport(t *testing.T) {
 					t.Fatalf("got %d bytes, want %d others", len(rest)-1, len(want))
 				}
 			}
-			w.Close()
+			w.close()
 			f.stop()
 			if n := released.Load(); n != 3 {
 				t.Errorf("%d responses were released, want 3", n)
@@ -164,7 +164,7 @@ func TestATruncatedRegionClosesTheConnection(t *testing.T) {
 				if b, err := readResponse(w); err == nil {
 					t.Errorf("a whole response of %d bytes", len(b))
 				}
-				w.Close()
+				w.close()
 				f.roundTrip()
 				f.stop()
 				if n := f.s.stats.HandlerErrors.Load(); n != 1 {
@@ -184,7 +184,7 @@ func TestPartialWritesAreContinued(t *testing.T) {
 	})})
 	defer f.stop()
 	w := f.connect()
-	defer w.Close()
+	defer w.close()
 	w.send(frameOf(fetch(), 1))
 	size := make([]byte, 4)
 	if _, err := io.ReadFull(w, size); err != nil {
@@ -216,7 +216,7 @@ func TestAStuckConsumerEndsWithTheIdleSweep(t *testing.T) {
 		if n := f.s.stats.ConnectionsIdle.Load(); n != 1 {
 			t.Errorf("%d idle connections were closed, want 1", n)
 		}
-		w.Close()
+		w.close()
 		f.stop()
 	})
 }
@@ -233,7 +233,7 @@ func BenchmarkFetchOfARegion(b *testing.B) {
 				})})
 				defer fix.stop()
 				w := fix.connect()
-				defer w.Close()
+				defer w.close()
 				frame, buf := frameOf(fetch(), 1), make([]byte, size+72)
 				b.SetBytes(int64(size))
 				b.ReportAllocs()

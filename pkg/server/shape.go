@@ -310,9 +310,9 @@ func (p *prober) inline(v reflect.Value, values [3]reflect.Value) bool {
 	return !slices.Equal(b, c) && len(b)-len(a) == len(c)-len(b)
 }
 
-func grownValues(t reflect.Type, make func(n int) reflect.Value) (values [3]reflect.Value) {
+func grownValues(t reflect.Type, value func(n int) reflect.Value) (values [3]reflect.Value) {
 	for n := range values {
-		values[n] = make(n)
+		values[n] = value(n)
 	}
 	return values
 }

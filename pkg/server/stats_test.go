@@ -17,7 +17,7 @@ func TestStatsCountRequestsAndBytes(t *testing.T) {
 			_, rest := w.receive()
 			out += 8 + len(rest)
 		}
-		w.Close()
+		w.close()
 		synctest.Wait()
 		s := f.s.Stats()
 		if got := s.BytesIn.Load(); got != int64(in) {
