@@ -40,8 +40,8 @@ func (l *Log) EndOffsetForEpoch(epoch int32) (foundEpoch int32, end int64, err e
 	switch {
 	case err != nil:
 		return -1, -1, err
-	case found < 0: // older than all that is known
-		return epoch, max(end, at.LogStart), nil
+	case found < 0 || end <= at.LogStart:
+		return epoch, max(end, at.LogStart), nil // older than all that is left
 	}
 	return found, end, nil
 }

@@ -267,3 +267,27 @@ func BenchmarkAwaitFlushed(b *testing.B) {
 	})
 	b.ReportMetric(float64(l.o.Stats.Syncs.Load())/float64(b.N), "syncs/op")
 }
+
+// ST-51: what is appended while a sync runs is not acknowledged by it.
+func TestAppendDuringASyncWaitsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := faultfs.New(crashfs.New())
+		slowSync(disk, 2, time.Second)
+		l := mustOpen(t, testOptions(disk, 1))
+		first := mustAppend(t, l, spec{})
+		l.NeedFlush(first.End)
+		synctest.Wait() // the flusher is at the disk
+		second := mustAppend(t, l, spec{})
+		mustWait := func(end int64) {
+			if err := l.AwaitFlushed(t.Context(), end); err != nil {
+				t.Error(err)
+			}
+		}
+		mustWait(first.End)
+		if f := l.Offsets().Flushed; f != first.End {
+			t.Error("flushed", f)
+		}
+		mustWait(second.End)
+		mustClose(t, l)
+	})
+}

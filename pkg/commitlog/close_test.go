@@ -1,0 +1,95 @@
+package commitlog
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
+)
+
+// A deleted topic's log wakes who waits, and every later call says that it is gone.
+func TestAbandonWakesAndRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := faultfs.New(crashfs.New())
+		slowSync(disk, 1, time.Second)
+		l := mustOpen(t, testOptions(disk, 1))
+		a := mustAppend(t, l, spec{})
+		l.NeedFlush(a.End)
+		synctest.Wait()
+		var wg sync.WaitGroup
+		b := mustAppend(t, l, spec{}) // waits for the round after the one that runs
+		wg.Go(func() {
+			if err := l.AwaitFlushed(t.Context(), b.End); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				t.Error(err)
+			}
+		})
+		s, err := l.Read(0, 100, true, kafka.ReadUncommitted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.Abandon()
+		wg.Wait()
+		for name, err := range map[string]error{
+			"append": second(l.Append(batch(t, spec{}))),
+			"read":   second(l.Read(0, 100, true, kafka.ReadUncommitted)),
+			"time":   second(l.OffsetForTimestamp(0, kafka.ReadUncommitted)),
+			"max":    second(l.OffsetForMaxTimestamp(kafka.ReadUncommitted)),
+			"flush":  l.AwaitFlushed(t.Context(), b.End),
+		} {
+			if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if got := batches(t, s.Region); len(got) != 1 {
+			t.Error("a region that is being sent stays readable:", got)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// ST-50: a stop that could not flush is not clean.
+func TestCloseTellsOfAFailure(t *testing.T) {
+	for _, rule := range []faultfs.Rule{
+		{Kinds: vfs.OpSync, Name: "*.log"}, {Kinds: vfs.OpSync, Name: "*.index"}, {Kinds: vfs.OpCreate, Name: "*.snapshot"}, {Kinds: vfs.OpSyncDir},
+	} {
+		disk := faultfs.New(crashfs.New())
+		l := mustOpen(t, testOptions(disk, 1))
+		mustAppend(t, l, spec{})
+		disk.Fail(rule)
+		if err := l.Close(); err == nil {
+			t.Errorf("%+v: clean", rule)
+		}
+	}
+}
+
+// ST-50: what a clean stop has closed survives a power cut, acknowledged or not.
+func TestCloseMakesEverythingDurable(t *testing.T) {
+	disk := crashfs.New()
+	l := mustOpen(t, testOptions(disk, 1))
+	for i := range int32(5) {
+		mustAppend(t, l, spec{id: 3, sequence: i})
+	}
+	mustClose(t, l)
+	o := testOptions(disk.CrashClone(crashfs.LoseUnsynced), 2)
+	o.Clean = true
+	l = openNew(t, o)
+	if at := l.Offsets(); at.End != 5 || at.Flushed != 5 || l.saved != 5 {
+		t.Error(at, l.saved)
+	}
+	if n := l.o.Stats.Recovered.Load(); n != 0 {
+		t.Error("the indexes were not durable: bytes checked", n)
+	}
+}
