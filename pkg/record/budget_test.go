@@ -9,13 +9,15 @@ import (
 // ST-10: what decompressors hold together is bounded, and a large claim is not overtaken.
 func TestBudgetIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := budget{free: 10}
-		b.acquire(6)
+		const mib = 1 << 20
+		b := budget{size: 20 * mib, free: 20 * mib}
+		b.acquire(12 * mib)
+		b.acquire(mib) // not counted
 		var mu sync.Mutex
 		var order []int
-		for _, n := range []int64{10, 3, 1} {
+		for _, n := range []int64{100, 6, 2} {
 			go func() {
-				b.acquire(n)
+				b.acquire(n * mib)
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, int(n))
@@ -25,14 +27,14 @@ func TestBudgetIsFirstComeFirstServed(t *testing.T) {
 		if len(order) != 0 {
 			t.Fatalf("%v were let in", order)
 		}
-		b.release(6)
+		b.release(12 * mib)
 		synctest.Wait()
-		if len(order) != 1 || order[0] != 10 {
+		if len(order) != 1 || order[0] != 100 {
 			t.Fatalf("%v were let in, want the first", order)
 		}
-		b.release(10)
+		b.release(100 * mib)
 		synctest.Wait()
-		if len(order) != 3 || b.free != 6 {
+		if len(order) != 3 || b.free != 12*mib {
 			t.Fatalf("%v were let in, %d free", order, b.free)
 		}
 	})

@@ -51,9 +51,7 @@ func newInflater(c Codec, payload []byte) (*inflater, error) {
 	if err != nil {
 		return nil, undecodable(c, err)
 	}
-	if need > freeMemory {
-		memory.acquire(need)
-	}
+	memory.acquire(need)
 	f, _ := inflaters[c].Get().(*inflater)
 	if f == nil {
 		f = &inflater{codec: c}
@@ -177,9 +175,7 @@ func (f *inflater) close() {
 	if need <= keepMemory {
 		inflaters[f.codec].Put(f)
 	}
-	if need > freeMemory {
-		memory.release(need)
-	}
+	memory.release(need)
 }
 
 func noEOF(err error) error {

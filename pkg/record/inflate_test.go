@@ -175,6 +175,18 @@ func TestSnappyThatLiesAboutItsLengthIsCorrupt(t *testing.T) {
 	}
 }
 
+// A raw block larger than the whole budget waits for the whole, not for ever.
+func TestSnappyBeyondTheBudget(t *testing.T) {
+	defer func(size int64) { memory.size, memory.free = size, size }(memory.size)
+	memory.size, memory.free = 2<<20, 2<<20
+	b := sample(t, Options{}, 1)
+	b = withPayload(b, Snappy, s2.EncodeSnappy(nil, appendRecord(nil, Record{Value: make([]byte, 5<<20)}, 0)))
+	mustValidate(t, b)
+	if memory.free != memory.size {
+		t.Errorf("%d bytes of the budget are lost", memory.size-memory.free)
+	}
+}
+
 // A valid block never exceeds the bound: its densest is copies of 64 bytes.
 func TestDensestSnappyIsWithinTheBound(t *testing.T) {
 	p := make([]byte, 1<<20)

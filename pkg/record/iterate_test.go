@@ -81,8 +81,8 @@ func TestIterationCanStopAnywhere(t *testing.T) {
 	for _, c := range allCodecs {
 		b := sample(t, Options{Codec: c}, 100)
 		n := 0
-		for range b.Records() {
-			if n++; n == 10 {
+		for _, err := range b.Records() {
+			if n++; n == 10 || err != nil {
 				break
 			}
 		}
@@ -141,7 +141,10 @@ func TestHeaderKeysThatRepeatAreNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(10, func() {
-		for range batch.Records() {
+		for _, err := range batch.Records() {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}); n > 10 {
 		t.Errorf("%v allocations", n)

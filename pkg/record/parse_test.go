@@ -41,7 +41,7 @@ func sampleRecords(n int) []Record {
 	return all
 }
 
-const now = 1_700_000_000_000
+const now int64 = 1_700_000_000_000
 
 func TestParseSplitsBatches(t *testing.T) {
 	first, second := sample(t, Options{}, 3), sample(t, Options{Codec: Zstd}, 9)

@@ -30,7 +30,15 @@ func mustValidate(tb testing.TB, b Batch) Verdict {
 	return v
 }
 
-// invalid validates a batch that must be refused with want.
+// refused validates a batch that must be refused with want.
+func refused(tb testing.TB, b Batch, r *Rules, want *kerr.Error) {
+	tb.Helper()
+	if invalid(tb, b, r, want) == nil {
+		tb.Fatal("no error")
+	}
+}
+
+// invalid is refused, and returns why.
 func invalid(tb testing.TB, b Batch, r *Rules, want *kerr.Error) *InvalidError {
 	tb.Helper()
 	_, err := Validate(b, r)
@@ -118,25 +126,25 @@ func TestOrderOfChecks(t *testing.T) {
 	b.SetBaseOffset(3)
 	r := rules()
 	r.MaxBytes = len(b) - 1
-	invalid(t, b, r, kerr.InvalidRecord)
+	refused(t, b, r, kerr.InvalidRecord)
 	b.SetBaseOffset(0)
 	e := invalid(t, b, r, kerr.MessageTooLarge)
 	if !strings.Contains(e.Message, "in the append to demo-0 is ") {
 		t.Error(e.Message)
 	}
 	r.MaxBytes = len(b)
-	invalid(t, b, r, kerr.CorruptMessage)
+	refused(t, b, r, kerr.CorruptMessage)
 	b.SetCRC()
-	invalid(t, b, r, kerr.UnsupportedCompressionType)
+	refused(t, b, r, kerr.UnsupportedCompressionType)
 	b.SetAttributes(attrControl)
 	b.SetCRC()
-	invalid(t, b, r, kerr.InvalidRecord)
+	refused(t, b, r, kerr.InvalidRecord)
 }
 
 func TestValidateRefusesACutBatch(t *testing.T) {
 	b := sample(t, Options{}, 3)
 	for _, cut := range []Batch{nil, b[:10], b[:HeaderSize], b[:len(b)-1]} {
-		invalid(t, cut, rules(), kerr.CorruptMessage)
+		refused(t, cut, rules(), kerr.CorruptMessage)
 	}
 }
 
@@ -169,7 +177,7 @@ func TestValidateRefusesUnreadableRecords(t *testing.T) {
 			LZ4:  func(w io.Writer) io.WriteCloser { return lz4.NewWriter(w) },
 		}
 		plain := sample(t, Options{}, 1)
-		invalid(t, withPayload(plain, None, records), rules(), kerr.InvalidRecord)
+		refused(t, withPayload(plain, None, records), rules(), kerr.InvalidRecord)
 		for c, compress := range compressors {
 			var out bytes.Buffer
 			w := compress(&out)
