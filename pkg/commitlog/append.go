@@ -154,7 +154,7 @@ func (l *Log) writeLocked(b record.Batch, v record.Verdict, cfg *Config) error {
 		return nil
 	}
 	if errors.Is(err, segment.ErrTorn) {
-		l.failLocked("append", err)
+		return l.failLocked("append", err)
 	}
 	return l.storageError("append", err)
 }

@@ -260,4 +260,3 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
-

@@ -60,6 +60,7 @@ func (l *Log) finishLocked() error {
 		return nil
 	}
 	at := l.marks.load()
+	l.o.Stats.Syncs.Add(2) // the indexes
 	if err := l.active.opened.Load().WriteIndexes(true); err != nil {
 		return l.storageError("write the indexes", err)
 	}

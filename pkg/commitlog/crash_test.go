@@ -182,6 +182,7 @@ func TestPowerCutAfterEveryOperation(t *testing.T) {
 			}
 			l.Abandon()
 		}
+		checkKilled(t, disk, c, fmt.Sprintf("killed after %d operations", n))
 		if _, cut := disk.Cut(); !cut {
 			if err != nil {
 				t.Fatal(err)
@@ -190,6 +191,21 @@ func TestPowerCutAfterEveryOperation(t *testing.T) {
 		}
 	}
 	t.Logf("power cut after each of %d operations, %d survivals each", n, survivals)
+}
+
+// checkKilled is for a process that was killed at this instant. The next one
+// makes durable what it acknowledges, also what the killed one had left unsynced.
+func checkKilled(t testing.TB, disk *crashfs.FS, c *client, what string) {
+	t.Helper()
+	killed := disk.KillClone()
+	l := checkRecovered(t, killed, c, what)
+	end := l.Offsets().End
+	l.Abandon()
+	l = mustOpen(t, testOptions(killed.CrashClone(crashfs.LoseUnsynced), 10))
+	if got := l.Offsets().End; got != end {
+		t.Fatalf("%s: after a power cut the log ends at %d, not %d", what, got, end)
+	}
+	l.Abandon()
 }
 
 // ST-55, ST-54: killed between a batch and its repeat; the repeat's answer

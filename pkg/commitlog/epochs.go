@@ -1,7 +1,5 @@
 package commitlog
 
-import "github.com/dozekafka/doze-kafka/pkg/record"
-
 // Every start has a higher broker epoch, which is stamped into the batches
 // (ST-57), so epochs ascend with offsets and the batches themselves are
 // Kafka's leader epoch cache: no checkpoint file can contradict them. The
@@ -118,5 +116,5 @@ func (l *Log) firstEpoch(p *part) (int32, error) {
 		return l.o.Epoch, nil // what will be appended to it
 	}
 	p.epoch.Store(int64(h.LeaderEpoch()) + 1)
-	return record.Batch(h).LeaderEpoch(), nil
+	return h.LeaderEpoch(), nil
 }

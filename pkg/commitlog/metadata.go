@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
-	"github.com/dozekafka/doze-kafka/pkg/vfs"
 )
 
 // metadataName is the file that says whose a partition's directory is, in
@@ -34,14 +33,12 @@ func (e *TopicIDError) Error() string {
 // else in the directory was) the directory is taken as the topic's, and the next append writes the file anew: a
 // directory of a deleted topic has been renamed, durably, before its name is free.
 func (l *Log) checkTopicID() error {
-	content, err := vfs.ReadFile(l.o.FS, l.path(metadataName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	found, ok := parseMetadata(string(content))
+	found, err := Owner(l.o.FS, l.o.Dir)
 	switch {
-	case !ok:
-		l.logger().Warn("partition.metadata is missing or torn and will be written anew", "bytes", len(content))
+	case err != nil:
+		return err
+	case found.IsZero():
+		l.logger().Warn("partition.metadata is missing or torn and will be written anew")
 		return nil
 	case found != l.o.TopicID:
 		return &TopicIDError{Dir: l.o.Dir, Found: found, Want: l.o.TopicID}

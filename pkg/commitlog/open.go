@@ -29,6 +29,8 @@ func Open(o Options) (*Log, error) {
 	if err := l.checkTopicID(); err != nil {
 		return nil, err
 	}
+	// A process that was killed may have made the names and synced none (ST-54).
+	l.dirty.dir, l.dirty.parent = !o.Clean, !o.Clean
 	s, err := l.survey(entries)
 	if err != nil {
 		return nil, err
@@ -118,17 +120,23 @@ func (s *survey) has(base int64) bool {
 	return i >= 0 && s.parts[i].base == base
 }
 
+// baseDigits is how many digits of an offset stand before a suffix.
+const baseDigits = 20
+
 // parseName splits the name of a segment's or a snapshot's file.
 func parseName(name string) (base int64, suffix string, ok bool) {
-	digits, rest, found := strings.Cut(name, ".")
-	suffix = "." + rest
+	digits, _, found := strings.Cut(name, ".")
+	suffix = name[len(digits):]
 	switch suffix {
 	case segment.LogSuffix, segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix, snapshotSuffix:
 	default:
 		return 0, "", false
 	}
+	if !found || len(digits) != baseDigits || digits[0] < '0' { // no sign
+		return 0, "", false
+	}
 	base, err := strconv.ParseInt(digits, 10, 64)
-	return base, suffix, found && err == nil && base >= 0 && name == segment.FileName(base, suffix)
+	return base, suffix, err == nil
 }
 
 // removeAll removes files, durably: an index or snapshot of another history

@@ -179,8 +179,10 @@ func TestSnapshotOfAnotherHistoryIsPassedOver(t *testing.T) {
 	for name, spoil := range map[string]func(disk vfs.FS, mine, other string){
 		"another history": func(disk vfs.FS, _, other string) { put(t, disk, "00000000000000000003.snapshot", other) },
 		"torn":            func(disk vfs.FS, mine, _ string) { put(t, disk, "00000000000000000003.snapshot", mine[:len(mine)-3]) },
-		"gone":            func(disk vfs.FS, _, _ string) { _ = disk.Remove(filepath.Join(testDir, "00000000000000000003.snapshot")) },
-		"whole":           func(vfs.FS, string, string) {},
+		"gone": func(disk vfs.FS, _, _ string) {
+			_ = disk.Remove(filepath.Join(testDir, "00000000000000000003.snapshot"))
+		},
+		"whole": func(vfs.FS, string, string) {},
 	} {
 		var disks [2]*crashfs.FS
 		var snapshots [2]string
