@@ -10,6 +10,7 @@ import (
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
 // ST-50: partitions that no clean stop has flushed are unverified until they are opened, or deleted.
@@ -64,7 +65,7 @@ func TestPartitionDirs(t *testing.T) {
 
 // ST-21, PF-2: opening reads rows and names, no partition.
 func TestOpeningThousandsOfTopicsIsQuick(t *testing.T) {
-	k := onDisk(t).start()
+	k := onCrashDisk(t, crashfs.New()).start()
 	specs := make([]Spec, 1000)
 	for i := range specs {
 		specs[i] = Spec{Name: fmt.Sprintf("topic-%d", i), Partitions: 5, ReplicationFactor: 1, Configs: withConfig("retention.ms", "1000")}
@@ -73,7 +74,7 @@ func TestOpeningThousandsOfTopicsIsQuick(t *testing.T) {
 	k.stop()
 	for i := range specs {
 		for p := range 5 {
-			if err := os.Mkdir(filepath.Join(k.dir, fmt.Sprintf("topic-%d-%d", i, p)), 0o755); err != nil {
+			if err := k.fs.Mkdir(filepath.Join(k.dir, fmt.Sprintf("topic-%d-%d", i, p)), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
