@@ -72,8 +72,8 @@ func TestAFailingUpdateTakesBackItsChangesAlone(t *testing.T) {
 		wg.Go(func() {
 			err := s.Update(t.Context(), func(tx *Tx) error {
 				err := errors.Join(putTopic("bad")(tx), putTopic("good-1")(tx), putTopic("bad")(tx), tx.PutClusterID("bad"))
-				for topic := range tx.Topics() {
-					err = errors.Join(err, tx.DropTopic(topic.Name, topic.ID))
+				for topic, bad := range tx.Topics() {
+					err = errors.Join(err, bad, tx.DropTopic(topic.Name, topic.ID))
 					break
 				}
 				return errors.Join(err, errTest)
@@ -85,7 +85,7 @@ func TestAFailingUpdateTakesBackItsChangesAlone(t *testing.T) {
 		synctest.Wait()
 		wg.Go(func() {
 			defer func() {
-				if recover() != errTest {
+				if r, _ := recover().(error); !errors.Is(r, errTest) {
 					t.Error("the panic did not reach its own caller")
 				}
 			}()

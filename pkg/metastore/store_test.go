@@ -187,8 +187,8 @@ func TestRunWaitsForTheLastCommit(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		select {
-		case <-ran:
-			t.Error("Run ended before the commit")
+		case err := <-ran:
+			t.Errorf("Run ended before the commit: %v", err)
 		default:
 		}
 		close(held)

@@ -19,7 +19,7 @@ func TestCloseEndsEveryLog(t *testing.T) {
 		_ = l
 	}
 	k.mustProduce(topic, 7, "x")
-	if err := k.Registry.Close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
 	late := k.create(simple("late"))[0]

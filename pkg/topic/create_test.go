@@ -21,7 +21,7 @@ func outcome(c Created) string {
 	if m := kafka.ErrorMessage(c.Err); m != nil {
 		text = *m
 	}
-	return kerr.ErrorForCode(kafka.ErrorCode(c.Err)).(*kerr.Error).Message + ": " + text
+	return kerr.TypedErrorForCode(kafka.ErrorCode(c.Err)).Message + ": " + text
 }
 
 func withConfig(name, value string) []ConfigEntry { return []ConfigEntry{{name, &value}} }

@@ -174,7 +174,7 @@ func (p promise) check(k *kit) error {
 	if err := k.tryStart(); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	defer func() { _ = errors.Join(k.Registry.Close(), k.store.Close()) }() // the checks are done
+	defer func() { _ = errors.Join(k.Close(), k.store.Close()) }() // the checks are done
 	for _, id := range p.gone {
 		if _, ok := k.LookupID(id); ok {
 			return errors.New("a deleted topic is back")

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,7 +22,7 @@ func TestGrowKeepsTheOpenLogs(t *testing.T) {
 	if after, err := now.Log(0); err != nil || after != before || now.ID() != topic.ID() {
 		t.Errorf("another log, %v", err)
 	}
-	if _, err := topic.Log(3); err != kerr.UnknownTopicOrPartition {
+	if _, err := topic.Log(3); !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		t.Errorf("the topic as it was has the new partition: %v", err)
 	}
 	k.mustProduce(now, 3, "y")

@@ -100,7 +100,7 @@ func (k *kit) tryStart() (err error) {
 // stop is a clean stop.
 func (k *kit) stop() {
 	k.Helper()
-	if err := errors.Join(k.Registry.Close(), k.store.Close()); err != nil {
+	if err := errors.Join(k.Close(), k.store.Close()); err != nil {
 		k.Fatal(err)
 	}
 }
