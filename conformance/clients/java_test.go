@@ -22,7 +22,7 @@ func TestJava(t *testing.T) {
 	}
 	path, want := textFile(t, *someLines)
 	dir := t.TempDir()
-	argv := []string{"java", "-Xmx768m", "-cp", classpath, filepath.Join("java", "Workload.java"), broker.Addr(), path, dir, strconv.Itoa(partitions)}
+	argv := []string{"java", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath, filepath.Join("java", "Workload.java"), broker.Addr(), path, dir, strconv.Itoa(partitions)}
 	out := run(t, 4*time.Minute, nil, append(argv, codecs...)...)
 	t.Logf("%s; kafka-clients %s\n%s", broker.Name(), kafka.Version(), bytes.TrimSpace(out))
 	for _, codec := range codecs {

@@ -2,7 +2,6 @@ package dumplog
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -189,7 +188,7 @@ func corrupt(t *testing.T, partition string) {
 			if len(report.Trouble) == 0 {
 				t.Errorf("not found: %+v", report)
 			} else {
-				t.Log(fmt.Sprintf("%.120s", report.Trouble[0]))
+				t.Logf("%.160s", strings.Join(report.Trouble[:min(2, len(report.Trouble))], ": "))
 			}
 		})
 	}
