@@ -108,7 +108,7 @@ func (k *kit) stop() {
 func (k *kit) create(specs ...Spec) []*Topic {
 	k.Helper()
 	var topics []*Topic
-	for _, c := range k.Registry.Create(context.Background(), specs, false) {
+	for _, c := range k.Create(context.Background(), specs, false) {
 		if c.Err != nil {
 			k.Fatal(c.Err)
 		}
