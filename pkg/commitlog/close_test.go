@@ -81,6 +81,9 @@ func TestCloseMakesEverythingDurable(t *testing.T) {
 	l := mustOpen(t, testOptions(disk, 1))
 	for i := range int32(5) {
 		mustAppend(t, l, spec{id: 3, sequence: i})
+		if i == 2 {
+			mustFlush(t, l)
+		}
 	}
 	mustClose(t, l)
 	o := testOptions(disk.CrashClone(crashfs.LoseUnsynced), 2)

@@ -21,8 +21,8 @@ func (l *Log) makeRoomLocked(b record.Batch, maxTimestamp, now int64, cfg *Confi
 		return true, nil
 	}
 	if l.syncing {
-		// Two syncs of one file at a time would only queue up in the kernel,
-		// and sealing closes the file that the flusher works on.
+		// The flusher has taken the obligations with it: names that it has not
+		// synced yet would pass for durable once the segment is sealed.
 		l.synced.Wait()
 		return false, nil
 	}

@@ -233,3 +233,52 @@ func TestFailedSyncAtARoll(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// ST-54: names that a running flush has not synced yet do not pass for
+// durable because the segment rolls meanwhile.
+func TestRollWaitsForTheNamesOfARunningFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := faultfs.New(crashfs.New())
+		o := testOptions(disk, 1)
+		o.Config.SegmentBytes = 5000
+		l := mustOpen(t, o)
+		a := mustAppend(t, l, spec{size: 2000})
+		var once sync.Once
+		disk.OnOp(func(op vfs.Op) {
+			if op.Kind == vfs.OpSyncDir {
+				once.Do(func() { <-time.After(time.Second) })
+			}
+		})
+		l.NeedFlush(a.End)
+		synctest.Wait() // the flusher is at the directory
+		var wg sync.WaitGroup
+		wg.Go(func() { mustAppend(t, l, spec{size: 4000}) })
+		synctest.Wait()
+		if at := l.Offsets(); at.End != 1 || at.Flushed != 0 {
+			t.Error(at)
+		}
+		wg.Wait()
+		mustClose(t, l)
+	})
+}
+
+// A segment that was sealed and whose successor could not be made takes no
+// more, however small the batch is: the next append makes the successor.
+func TestSuccessorIsMadeByALaterAppend(t *testing.T) {
+	for _, name := range []string{"*.log", "*.snapshot"} {
+		disk := faultfs.New(crashfs.New())
+		o := testOptions(disk, 1)
+		o.Config.SegmentBytes = 3000
+		l := openNew(t, o)
+		mustAppend(t, l, spec{size: 2000, id: 7})
+		disk.Fail(faultfs.Rule{Kinds: vfs.OpCreate, Name: name, Happens: true})
+		if _, err := l.Append(batch(t, spec{size: 2000, id: 7, sequence: 1})); !errors.Is(err, kerr.KafkaStorageError) {
+			t.Fatal(err)
+		}
+		mustAppend(t, l, spec{size: 10, id: 7, sequence: 1})
+		if got := bases(l); !slices.Equal(got, []int64{0, 1}) || len(contents(t, l)) != 2 {
+			t.Error(got)
+		}
+		mustFlush(t, l)
+	}
+}
