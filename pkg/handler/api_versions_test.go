@@ -11,12 +11,6 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/server"
 )
 
-// advertised is what a client is told, written out: the ranges of Kafka 4.4.
-var advertised = [][3]int16{
-	{0, 0, 13}, {1, 4, 18}, {2, 1, 11}, {3, 0, 13}, {10, 0, 6}, {18, 0, 5},
-	{19, 2, 7}, {20, 1, 6}, {22, 0, 5}, {23, 2, 4}, {32, 1, 4}, {60, 0, 2},
-}
-
 func apiVersionsRequest() *kmsg.ApiVersionsRequest {
 	req := kmsg.NewPtrApiVersionsRequest()
 	req.ClientSoftwareName, req.ClientSoftwareVersion = "franz-go", "1.22.3"
@@ -47,37 +41,6 @@ func TestApiVersionsListsWhatIsSpoken(t *testing.T) {
 			t.Fatalf("features %+v %+v", s, f)
 		}
 	})
-}
-
-// Produce v0 to v2 are advertised but not accepted (KAFKA-18659); nothing else differs.
-func TestLookupAcceptsWhatIsAdvertised(t *testing.T) {
-	h := New(Deps{})
-	var overlapping []int16
-	for key := int16(-1); key < 200; key++ {
-		spec, ok := h.Lookup(key)
-		i := slices.IndexFunc(advertised, func(a [3]int16) bool { return a[0] == key })
-		if ok != (i >= 0) {
-			t.Fatalf("key %d: spoken %v", key, ok)
-		}
-		if !ok {
-			continue
-		}
-		if spec.AdvertMin != advertised[i][1] || spec.Max != advertised[i][2] || spec.Key != key {
-			t.Fatalf("%+v, want %v", spec, advertised[i])
-		}
-		if spec.Min != spec.AdvertMin && (key != 0 || spec.Min != 3) {
-			t.Fatalf("%+v accepts other versions than it advertises", spec)
-		}
-		if spec.Overlap {
-			overlapping = append(overlapping, key)
-		}
-		if spec.AnyVersion != (key == 18) {
-			t.Fatalf("%+v", spec)
-		}
-	}
-	if !slices.Equal(overlapping, []int16{0}) {
-		t.Fatalf("keys %v overlap, want Produce alone", overlapping)
-	}
 }
 
 func TestApiVersionsAnswersAnUnknownVersionInV0(t *testing.T) {

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,12 +37,9 @@ func (h *Handler) describeConfigs(req *server.Request) kmsg.Response {
 			continue
 		}
 		entries, err := h.describeResource(r)
-		switch {
-		case err == nil, err == kerr.UnknownTopicOrPartition:
-			// Kafka's text is "" where nothing sets it: its schema's default.
-			out.ErrorCode, out.ErrorMessage = kafka.ErrorCode(err), new(string)
-		default:
-			out.ErrorCode, out.ErrorMessage = h.code(req, err), kafka.ErrorMessage(err)
+		out.ErrorCode, out.ErrorMessage = h.code(req, err), kafka.ErrorMessage(err)
+		if err == nil || errors.Is(err, kerr.UnknownTopicOrPartition) {
+			out.ErrorMessage = new(string) // Kafka's schema's default, where nothing sets it
 		}
 		out.Configs = configsOf(entries, r.ConfigNames, body)
 		resp.Resources = append(resp.Resources, out)

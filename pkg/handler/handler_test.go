@@ -2,6 +2,7 @@ package handler
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"log/slog"
@@ -29,8 +30,11 @@ func (k *kit) serve(t *testing.T) *wire {
 	s := server.New(server.Options{Handler: k.Handler, Logger: slog.New(slog.DiscardHandler)})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(t.Context(), ln, "PLAINTEXT") }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.Serve(t.Context(), ln, "PLAINTEXT") // ends as the listener is closed
+	}()
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	check(t, err)
 	t.Cleanup(func() {
@@ -176,4 +180,62 @@ func TestOverASocketUnknownVersions(t *testing.T) {
 	if n, err := w.conn.Read(make([]byte, 1)); err == nil {
 		t.Fatalf("%d bytes instead of the end", n)
 	}
+}
+
+// FuzzHandle: no body that decodes makes an API panic or give an answer that does not encode.
+func FuzzHandle(f *testing.F) {
+	seed := func(version int16, req kmsg.Request) {
+		req.SetVersion(version)
+		f.Add(uint8(req.Key()), uint8(version), req.AppendTo(nil))
+	}
+	seed(9, produceTo("a", [16]byte{}, -1, batch(f, record.Options{}, "x")))
+	seed(12, fetchRequest(want{topic: "a"}))
+	seed(7, listRequest("a", 0, -3))
+	seed(12, metadataFor("a", "b"))
+	seed(7, createRequest("c", "c", "d"))
+	seed(6, deleteRequest(6, "c"))
+	seed(4, describeRequest(kmsg.ConfigResourceTypeTopic, "a", "retention.ms"))
+	seed(5, apiVersionsRequest())
+	seed(6, kmsg.NewPtrFindCoordinatorRequest())
+	seed(5, kmsg.NewPtrInitProducerIDRequest())
+	seed(4, kmsg.NewPtrOffsetForLeaderEpochRequest())
+	seed(2, kmsg.NewPtrDescribeClusterRequest())
+	k := newKit(f)
+	k.create("a", 2)
+	k.append("a", 0, "x")
+	f.Fuzz(func(t *testing.T, key, version uint8, body []byte) {
+		spec, ok := k.Lookup(int16(key))
+		if !ok || int16(version) < spec.Min || int16(version) > spec.Max {
+			return
+		}
+		req := kmsg.RequestForKey(int16(key))
+		req.SetVersion(int16(version))
+		if req.ReadFrom(body) != nil {
+			return
+		}
+		if create, ok := req.(*kmsg.CreateTopicsRequest); ok { // validated only, lest the disk in memory fills
+			create.ValidateOnly = true
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // a long poll does not wait
+		reply := k.Handle(ctx, &server.Request{Conn: k.conn, Key: int16(key), Version: int16(version), Body: req})
+		if reply.Wait != nil {
+			reply.Wait(ctx)
+		}
+		if reply.Response == nil {
+			return
+		}
+		resp, err := reply.Response()
+		check(t, err)
+		wire := join(t, resp.Parts)
+		if resp.Body != nil {
+			wire = resp.Body.AppendTo(nil)
+		}
+		out := req.ResponseKind()
+		out.SetVersion(int16(version))
+		check(t, out.ReadFrom(wire))
+		if resp.Release != nil {
+			resp.Release()
+		}
+	})
 }

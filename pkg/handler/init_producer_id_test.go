@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -58,27 +57,6 @@ func TestInitProducerIDRefuses(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TX-2: blocks are taken before they are used, so that another start never gives an id twice.
-func TestProducerIDsComeInDurableBlocks(t *testing.T) {
-	k := newKit(t)
-	ctx := context.Background()
-	seen := make(map[int64]bool)
-	for range 3 { // three starts on one store
-		ids := NewProducerIDs(k.store)
-		for range 1100 {
-			id, err := ids.Next(ctx)
-			check(t, err)
-			if seen[id] {
-				t.Fatalf("id %d is handed out twice", id)
-			}
-			seen[id] = true
-		}
-	}
-	if !seen[0] || !seen[2000] || !seen[4000] || seen[1100] {
-		t.Fatal("the ids are not in blocks of a thousand")
-	}
 }
 
 // ST-64: a disk that takes no block is a clear error.

@@ -83,8 +83,11 @@ func (k *kit) open(settings *config.Settings) {
 	k.store, err = metastore.Open(metastore.Options{Path: k.metaDB, Fail: k.commits})
 	check(k.t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- k.store.Run(ctx) }()
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		_ = k.store.Run(ctx) // ends as ctx does
+	}()
 	registry, err := topic.Open(ctx, topic.Options{
 		Shared: &commitlog.Shared{
 			FS: k.disk, Clock: clock.System, Logger: logger, Files: segment.NewFiles(100), Epoch: testEpoch,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -138,6 +139,28 @@ func TestMetadataCreatesTopics(t *testing.T) {
 			wantTopic(t, version, &resp.Topics[i], made)
 		}
 	})
+}
+
+// FX-21: also when several connections ask for a new topic at once.
+func TestMetadataCreatesOnceForAll(t *testing.T) {
+	k := newKit(t)
+	for round := range 10 {
+		name := fmt.Sprintf("t%d", round)
+		var calls [8]*call
+		var wg sync.WaitGroup
+		for i := range calls {
+			calls[i] = k.begin(12, metadataFor(name)) // all of them find nothing
+		}
+		for _, c := range calls {
+			wg.Go(func() { c.reply.Wait(t.Context()) })
+		}
+		wg.Wait()
+		for _, c := range calls {
+			resp, err := c.reply.Response()
+			check(t, err)
+			wantCode(t, resp.Body.(*kmsg.MetadataResponse).Topics[0].ErrorCode, nil)
+		}
+	}
 }
 
 func TestMetadataCreatesOnlyWhereAllowed(t *testing.T) {
