@@ -46,9 +46,9 @@ func TestCheckFailsForABrokerThatNamesNone(t *testing.T) {
 		_, _, correlation, _ := readRequest(nc)
 		resp := kmsg.NewPtrApiVersionsResponse()
 		resp.ApiKeys = []kmsg.ApiVersionsResponseApiKey{{ApiKey: int16(kmsg.Metadata), MaxVersion: 0}}
-		writeResponse(t, nc, correlation, nil, resp)
+		writeResponse(nc, correlation, nil, resp)
 		_, _, correlation, _ = readRequest(nc)
-		writeResponse(t, nc, correlation, nil, kmsg.NewPtrMetadataResponse())
+		writeResponse(nc, correlation, nil, kmsg.NewPtrMetadataResponse())
 	}, t)
 	if err := Check(t.Context(), "broker:9092", opts); err == nil || !strings.Contains(err.Error(), "names no broker") {
 		t.Errorf("got %v", err)

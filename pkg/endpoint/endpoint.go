@@ -145,7 +145,7 @@ func (e *Endpoint) auto(listener string, local, remote netip.AddrPort) (host str
 // mapped says whether a client came in through a port mapping: it is not in
 // the container's own networks, or it is the gateway, which stands for the host.
 func (e *Endpoint) mapped(local, remote netip.Addr) bool {
-	if !e.container || e.facts.Kubernetes || remote.IsLoopback() || local.IsLoopback() {
+	if !e.container || e.facts.Kubernetes || remote.IsLoopback() {
 		return false
 	}
 	local, remote = local.WithZone(""), remote.WithZone("")

@@ -37,9 +37,11 @@ var (
 			{Name: "eth0", Prefixes: []netip.Prefix{prefix("172.18.0.2/16"), prefix("fd00:18::2/64"), prefix("fe80::42/64")}, Veth: true},
 			{Name: "eth1", Prefixes: []netip.Prefix{prefix("10.5.0.9/24")}, Veth: true},
 		},
-		Gateways: []netip.Addr{netip.MustParseAddr("172.18.0.1"), netip.MustParseAddr("fd00:18::1")},
+		Gateways: []netip.Addr{netip.MustParseAddr("172.18.0.1"), netip.MustParseAddr("fd00:18::1"), netip.MustParseAddr("fe80::1")},
 	}
-	pod = Facts{
+	// A namespace whose loopback is down.
+	noLoopback = Facts{Interfaces: bridged.Interfaces[1:], Gateways: bridged.Gateways}
+	pod        = Facts{
 		Interfaces: []Interface{loopback, {Name: "eth0", Prefixes: []netip.Prefix{prefix("10.244.1.7/24")}, Veth: true}},
 		Gateways:   []netip.Addr{netip.MustParseAddr("10.244.1.1")},
 		Kubernetes: true,
@@ -85,6 +87,8 @@ func TestTheAutomaticTellsEachClientAnAddressThatWorksForIt(t *testing.T) {
 		{"bridged, IPv6 peer in its subnet", bridged, true, "", "[fd00:18::2]:9092", "[fd00:18::3]:50000", "fd00:18::2 9092"},
 		{"bridged, IPv6 gateway", bridged, true, "", "[fd00:18::2]:9092", "[fd00:18::1]:50000", "localhost 9092"},
 		{"bridged, link-local peer", bridged, true, "", "[fe80::42%eth0]:9092", "[fe80::43%eth0]:50000", "fe80::42%eth0 9092"},
+		{"bridged, link-local gateway", bridged, true, "", "[fe80::42%eth0]:9092", "[fe80::1%eth0]:50000", "localhost 9092"},
+		{"bridged, loopback peer to its other address", noLoopback, true, "", "172.18.0.2:9092", "127.0.0.1:50000", "172.18.0.2 9092"},
 		{"bridged, IPv6 host endpoint", bridged, true, "[2001:db8::1]:19092", "172.18.0.2:9092", "8.8.8.8:50000", "2001:db8::1 19092"},
 
 		{"host networking, from the network", hostNetwork, true, "", "192.168.1.5:9092", "192.168.1.9:50000", "192.168.1.5 9092"},

@@ -198,7 +198,7 @@ func (p *player) respond(words []string) string {
 			case "bytes":
 				r.Bytes = p.number(value)
 			case "error":
-				r.Error, r.HighWatermark, r.LogStart = true, -1, -1
+				r.Error = true
 			case "diverging":
 				r.Diverging = true
 			case "redirected":

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"testing"
@@ -25,6 +26,25 @@ func TestApiVersionsOfAnyVersionReachesTheHandlerUndecoded(t *testing.T) {
 			f.stop()
 		})
 	}
+}
+
+// The answer to ApiVersions has a header without tags in flexible versions too:
+// its reader does not know yet what the broker speaks.
+func TestTheAnswerToApiVersionsHasAHeaderWithoutTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startPipe(t, Options{})
+		w := f.connect()
+		req := kmsg.NewPtrApiVersionsRequest()
+		req.SetVersion(3)
+		w.send(frameOf(req, 1))
+		rest := w.wantCorrelation(1)
+		want := emptyResponse(&Request{Key: 18, Version: 3, Body: req}).Body.AppendTo(nil)
+		if !bytes.Equal(rest, want) {
+			t.Errorf("got %x, want %x", rest, want)
+		}
+		w.close()
+		f.stop()
+	})
 }
 
 // The client id is a nullable string with a length of two bytes in flexible

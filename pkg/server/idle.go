@@ -23,7 +23,8 @@ func (s *Server) sweep() {
 		}
 		tick := s.tick.Add(1)
 		s.eachConn(func(c *conn) {
-			if tick-c.active.Load() <= sweepsPerIdle || c.waiting.Load() > 0 {
+			// In this order: a request that stops waiting first notes that it moved.
+			if c.waiting.Load() > 0 || tick-c.active.Load() <= sweepsPerIdle {
 				return
 			}
 			s.stats.ConnectionsIdle.Add(1)

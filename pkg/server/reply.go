@@ -61,7 +61,10 @@ func (c *conn) response(x *exchange) (resp *Response, err error) {
 	}()
 	if x.reply.Wait != nil {
 		c.waiting.Add(1)
-		defer c.waiting.Add(-1)
+		defer func() {
+			c.touch() // before it counts as idle again
+			c.waiting.Add(-1)
+		}()
 		x.reply.Wait(c.ctx)
 	}
 	if x.reply.Response == nil {
