@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"path/filepath"
 
 	"github.com/dozekafka/doze-kafka/pkg/commitlog"
@@ -63,9 +62,6 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 	if err := st.openStore(s, o); err != nil {
 		return nil, err
 	}
-	if err := st.begin(ctx, s, o.logger); err != nil {
-		return nil, err
-	}
 	st.topics, err = topic.Open(ctx, topic.Options{
 		Shared: &commitlog.Shared{
 			FS: o.fs, Clock: o.clock, Logger: o.logger, Files: segment.NewFiles(openSealed),
@@ -86,9 +82,18 @@ func (st *storage) openStore(s *config.Settings, o *options) error {
 	if err := st.refuseOrphans(name); err != nil {
 		return err
 	}
-	var err error
-	st.store, err = metastore.Open(metastore.Options{Path: name, Fail: o.metaFail})
-	return err
+	store, err := metastore.Open(metastore.Options{
+		Path: name, Fail: o.metaFail, Logger: o.logger,
+		Start: func(tx *metastore.Tx) error { return st.begin(tx, s) },
+	})
+	if err != nil {
+		return err
+	}
+	st.store = store
+	if s.ClusterID != "" && s.ClusterID != st.clusterID {
+		o.logger.Warn("the data directory belongs to another cluster id, which is kept", "stored", st.clusterID, "set", s.ClusterID)
+	}
+	return nil
 }
 
 // refuseOrphans stops a start that would take partition directories without
@@ -98,46 +103,31 @@ func (st *storage) refuseOrphans(meta string) error {
 	if _, err := vfs.OS.Stat(meta); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	entries, err := st.fs.ReadDir(st.dir)
+	dirs, err := topic.PartitionDirs(st.fs, st.dir)
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		if _, ok := parsePartition(e.Name()); ok {
-			return fmt.Errorf("%s is missing, but data directory %s holds partitions (such as %s): put the file back, or start with an empty data directory",
-				meta, st.dir, e.Name())
-		}
+	if len(dirs) > 0 {
+		return fmt.Errorf("%s is missing, but data directory %s holds partitions (such as %s): put the file back, or start with an empty data directory",
+			meta, st.dir, dirs[0])
 	}
 	return nil
 }
 
-// begin makes this start's epoch and, the first time, the cluster id: one commit.
-func (st *storage) begin(ctx context.Context, s *config.Settings, log *slog.Logger) error {
-	err := st.store.Update(ctx, func(tx *metastore.Tx) error {
-		st.clusterID = tx.ClusterID()
+// begin makes this start's epoch and, the first time, the cluster id.
+func (st *storage) begin(tx *metastore.Tx, s *config.Settings) (err error) {
+	st.clusterID = tx.ClusterID()
+	if st.clusterID == "" {
+		st.clusterID = s.ClusterID
 		if st.clusterID == "" {
-			st.clusterID = s.ClusterID
-			if st.clusterID == "" {
-				st.clusterID = kafka.NewTopicID().String()
-			}
-			if err := tx.PutClusterID(st.clusterID); err != nil {
-				return err
-			}
+			st.clusterID = kafka.NewTopicID().String()
 		}
-		var err error
-		st.epoch, err = tx.NextBrokerEpoch()
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("meta.db: %w", err)
+		if err := tx.PutClusterID(st.clusterID); err != nil {
+			return err
+		}
 	}
-	if s.ClusterID != "" && s.ClusterID != st.clusterID {
-		log.Warn("the data directory belongs to another cluster id, which is kept", "stored", st.clusterID, "set", s.ClusterID)
-	}
-	return nil
+	st.epoch, err = tx.NextBrokerEpoch()
+	return err
 }
 
 // close flushes and closes everything, and then says so on the disk. It undoes
