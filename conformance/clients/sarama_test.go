@@ -49,7 +49,7 @@ func saramaRun(t *testing.T, addr string, want [][]byte, config *sarama.Config) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer admin.Close() //nolint:errcheck // nothing depends on it
+	defer admin.Close()
 	detail := &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1}
 	if err := admin.CreateTopic(topic, detail, false); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func saramaConsume(t *testing.T, addr, topic string, want [][]byte, config *sara
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer consumer.Close() //nolint:errcheck // nothing depends on it
+	defer consumer.Close()
 	c := lines.NewChecker(want)
 	for p := range int32(partitions) {
 		part, err := consumer.ConsumePartition(topic, p, sarama.OffsetOldest)

@@ -59,7 +59,7 @@ func (p *Process) Kill() {
 func (p *Process) Stop(wait time.Duration) error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("process %d had ended by itself: %v\n%s", p.PID(), p.err, p.LogTail(30))
+		return fmt.Errorf("process %d had ended by itself: %s\n%s", p.PID(), p.cmd.ProcessState, p.LogTail(30))
 	default:
 	}
 	if err := terminate(p.cmd); err != nil {
