@@ -168,8 +168,12 @@ func TestSnappyThatLiesAboutItsLengthIsCorrupt(t *testing.T) {
 		chunk := append(binary.BigEndian.AppendUint32([]byte(xerialMagic+"\x00\x00\x00\x01\x00\x00\x00\x01"), uint32(len(raw))), raw...)
 		for _, payload := range [][]byte{raw, chunk} {
 			b := withPayload(plain, Snappy, payload)
+			before := allocated()
 			if _, err := Validate(b, rules()); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("declared %d: %v", declared, err)
+			}
+			if used := allocated() - before; used > 512<<10 {
+				t.Errorf("declared %d: %d bytes were allocated", declared, used)
 			}
 		}
 	}
@@ -305,9 +309,11 @@ func TestZstdWindows(t *testing.T) {
 		}
 		mustValidate(t, withPayload(plain, Zstd, p))
 	}
-	two := append(payload(1<<20), payload(64<<20)...)
-	if got, err := zstdMemory(two); err != nil || got != 64<<20 {
-		t.Errorf("the second frame's window is seen as %d, %v", got, err)
+	small, large := payload(1<<20), payload(64<<20)
+	for _, two := range [][]byte{append(bytes.Clone(small), large...), append(bytes.Clone(large), small...)} {
+		if got, err := zstdMemory(two); err != nil || got != 64<<20 {
+			t.Errorf("the larger of two windows is seen as %d, %v", got, err)
+		}
 	}
 	big := withPayload(plain, Zstd, payload(256<<20))
 	if _, err := Validate(big, rules()); !errors.Is(err, ErrCorrupt) {

@@ -78,6 +78,8 @@ func TestParseRefusesBadLengthsAndMagics(t *testing.T) {
 	}{
 		{"negative length", -1, 2, kerr.CorruptMessage},
 		{"below a v0 message", 13, 2, kerr.CorruptMessage},
+		{"below a v0 message, format v0", 13, 0, kerr.CorruptMessage},
+		{"a v0 message", 14, 0, kerr.InvalidRecord},
 		{"below a v2 header", 48, 2, kerr.CorruptMessage},
 		{"least", 49, 2, nil},
 		{"unknown magic", 60, 3, kerr.CorruptMessage},

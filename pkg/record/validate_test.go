@@ -157,6 +157,7 @@ func TestValidateRefusesUnreadableRecords(t *testing.T) {
 		"trailing":             append(bytes.Clone(valid), 0),
 		"size too small":       append([]byte{valid[0] - 2}, valid[1:]...),
 		"size too large":       append([]byte{valid[0] + 2}, valid[1:]...),
+		"after the headers":    append(append([]byte{valid[0] + 2}, valid[1:]...), 0),
 		"size negative":        {1, 0, 0, 0, 1, 1, 0},
 		"size lies":            {0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 1, 1, 0},
 		"size unending":        {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
