@@ -32,4 +32,17 @@ bench: ## run the benchmarks
 clients: ## real clients and Kafka's own tools against the broker (needs kcat, Java, Node)
 	cd conformance && go test -count=1 ./...
 
-.PHONY: help run test race lint fuzz bench clients
+record: ## ask Apache Kafka again: writes conformance/recordings (needs Java, Maven)
+	cd conformance && go test -count=1 ./scenario -run TestScenarios -record
+
+replay: ## compare the broker with the recordings, field by field
+	cd conformance && go test -count=1 ./judge ./scenario -v -run 'TestScenarios$$|TestLimitations|TestEvery'
+
+rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (needs Java, Maven)
+	cd conformance && dir=$$(mktemp -d) && go test -count=1 ./scenario -run TestScenarios -record -recordings "$$dir" && \
+	  diff -r recordings "$$dir" && rm -r "$$dir"
+
+limitations: ## write the wanted differences into docs/limitations.md
+	cd conformance && go test -count=1 ./scenario -run TestLimitations -update
+
+.PHONY: help run test race lint fuzz bench clients record replay rerecord limitations
