@@ -22,6 +22,9 @@ const (
 	metaFile = "meta.db"
 	// openSealed is how many descriptors of sealed segments stay open (ST-8).
 	openSealed = 512
+	// syncsAtATime is how many logs are made durable side by side: more than
+	// the disk's queue gains by, and few threads.
+	syncsAtATime = 32
 )
 
 // storage is everything of a broker that stands on the disk: it is opened
@@ -66,7 +69,7 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 		Shared: &commitlog.Shared{
 			FS: o.fs, Clock: o.clock, Logger: o.logger, Files: segment.NewFiles(openSealed),
 			Epoch: st.epoch, FsyncInterval: s.FsyncInterval, AcksAllSync: s.AcksAllSync,
-			ProducerExpiration: config.ProducerIDExpiration, Stats: st.stats,
+			ProducerExpiration: config.ProducerIDExpiration, Stats: st.stats, Syncs: commitlog.NewSyncs(syncsAtATime),
 		},
 		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: st.last.covers,
 	})

@@ -22,7 +22,7 @@ func TestAbandonWakesAndRefuses(t *testing.T) {
 		slowSync(disk, 1, time.Second)
 		l := mustOpen(t, testOptions(disk, 1))
 		a := mustAppend(t, l, spec{})
-		l.NeedFlush(a.End)
+		l.StartFlush(a.End)
 		synctest.Wait()
 		var wg sync.WaitGroup
 		b := mustAppend(t, l, spec{}) // waits for the round after the one that runs

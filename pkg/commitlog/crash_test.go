@@ -217,7 +217,7 @@ func TestRepeatAfterAKillIsDurable(t *testing.T) {
 	killed := disk.KillClone()
 	l = mustOpen(t, testOptions(killed, 2))
 	a := mustAppend(t, l, spec{n: 3, id: 5})
-	if !a.Duplicate || a.BaseOffset != 0 || !l.NeedFlush(a.End) {
+	if !a.Duplicate || a.BaseOffset != 0 || l.Flushed(a.End) {
 		t.Fatal("no repeat, or none that waits:", a)
 	}
 	mustFlush(t, l)

@@ -13,13 +13,16 @@ import (
 
 // flusher is the state of making the log durable, guarded by Log.mu.
 //
-// One goroutine runs while something that somebody wants durable is not, and
-// none otherwise. Each of its rounds syncs all that there is at its beginning;
-// who asks meanwhile is served by the next. So one fsync serves all that wait (ST-51).
+// At most one goroutine is at the disk for a log, and none when nothing waits.
+// A round syncs all that there is at its beginning; who asks meanwhile is
+// served by the next. So one fsync serves all that wait (ST-51). The first who
+// waits does the round itself, which spares a lone producer two hand-overs
+// between goroutines; the timer and those who only start a flush have a
+// goroutine for it.
 type flusher struct {
 	dirty   obligations
-	wanted  int64         // everything below is to be made durable
-	running bool          // the goroutine
+	wanted  int64         // everything below is to be made durable, whether anybody waits or not
+	running bool          // somebody does rounds
 	syncing bool          // it is at the disk, without the lock
 	synced  *sync.Cond    // of Log.mu: syncing has ended
 	done    chan struct{} // closed after the round that runs; nil: nobody waits
@@ -38,7 +41,7 @@ type obligations struct {
 
 // AwaitFlushed blocks until everything below end is durable (one fsync serves
 // all that wait, ST-51). KAFKA_STORAGE_ERROR: the fsync failed, for good (ST-61). It returns at
-// once where acks.all.sync is off.
+// once where acks.all.sync is off. A round at the disk that has begun is not given up when ctx ends.
 func (l *Log) AwaitFlushed(ctx context.Context, end int64) error {
 	if !l.o.AcksAllSync {
 		return nil // ST-56
@@ -47,11 +50,11 @@ func (l *Log) AwaitFlushed(ctx context.Context, end int64) error {
 }
 
 func (l *Log) awaitFlushed(ctx context.Context, end int64) error {
-	for {
-		if l.marks.flushed.Load() >= end {
-			return nil
+	for l.marks.flushed.Load() < end {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		done, err := l.request(end)
+		done, err := l.flushOrJoin(end)
 		if done == nil {
 			return err
 		}
@@ -61,41 +64,78 @@ func (l *Log) awaitFlushed(ctx context.Context, end int64) error {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
-// request starts a flush and returns what is closed after its round; nil if
-// there is nothing to wait for.
-func (l *Log) request(end int64) (done <-chan struct{}, err error) {
+// flushOrJoin does a round, or, if somebody else is at it, returns what is
+// closed after theirs. A nil channel: all below end is durable, or the error says why it never is.
+func (l *Log) flushOrJoin(end int64) (done <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.marks.load()
-	end = min(end, at.End)
-	switch {
-	case at.Flushed >= end:
-		return nil, nil
-	case l.endedErr() != nil:
-		return nil, l.endedErr()
-	case l.failed != nil:
-		return nil, l.failed
+	if l.running {
+		return l.joinLocked(end)
 	}
-	l.flushLocked(end)
+	if unflushed, err := l.unflushedLocked(end); !unflushed {
+		return nil, err
+	}
+	// This round covers end: nothing that is appended is left out of it.
+	l.running = true
+	l.roundLocked()
+	if l.failed == nil && l.endedErr() == nil && l.marks.flushed.Load() < l.wanted {
+		go l.runFlusher() // somebody wants more, and perhaps nobody waits
+	} else {
+		l.running = false
+		l.synced.Broadcast()
+	}
+	_, err = l.unflushedLocked(end)
+	return nil, err
+}
+
+// joinLocked returns what is closed after the round that runs, nil if there is nothing to wait for.
+func (l *Log) joinLocked(end int64) (<-chan struct{}, error) {
+	if unflushed, err := l.unflushedLocked(end); !unflushed {
+		return nil, err
+	}
 	if l.done == nil {
 		l.done = make(chan struct{})
 	}
 	return l.done, nil
 }
 
-// NeedFlush says whether AwaitFlushed(end) would wait; it starts the flush if so, and never blocks.
-// It is also true where AwaitFlushed has an error to tell.
-func (l *Log) NeedFlush(end int64) bool {
-	if !l.o.AcksAllSync || l.marks.flushed.Load() >= end {
-		return false
+// unflushedLocked says whether something below end is to be made durable
+// still. If it can't be any more, that is an error.
+func (l *Log) unflushedLocked(end int64) (bool, error) {
+	at := l.marks.load()
+	switch {
+	case at.Flushed >= min(end, at.End):
+		return false, nil
+	case l.endedErr() != nil:
+		return false, l.endedErr()
+	case l.failed != nil:
+		return false, l.failed
 	}
-	done, err := l.request(end)
-	return done != nil || err != nil
+	return true, nil
 }
 
-// flushLocked asks for everything below end.
+// Flushed says whether AwaitFlushed(end) would return at once, and without an error.
+func (l *Log) Flushed(end int64) bool {
+	return !l.o.AcksAllSync || l.marks.flushed.Load() >= end
+}
+
+// StartFlush has everything below end flushed by another goroutine: what waits
+// for several logs starts all of them before it waits for the first. It never blocks.
+func (l *Log) StartFlush(end int64) {
+	if l.Flushed(end) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if unflushed, _ := l.unflushedLocked(end); unflushed {
+		l.flushLocked(min(end, l.marks.load().End))
+	}
+}
+
+// flushLocked asks for everything below end, and waits for nothing.
 func (l *Log) flushLocked(end int64) {
 	l.wanted = max(l.wanted, end)
 	if !l.running {
@@ -104,30 +144,33 @@ func (l *Log) flushLocked(end int64) {
 	}
 }
 
-// runFlusher is the goroutine: round after round until nothing wanted is unflushed.
+// runFlusher does round after round until nothing that is wanted is unflushed, running being set.
 func (l *Log) runFlusher() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.failed == nil && l.endedErr() == nil {
-		end := l.marks.load().End
-		if l.marks.flushed.Load() >= l.wanted {
-			break
-		}
-		job := l.takeDirtyLocked(l.active)
-		l.syncing = true
-		l.mu.Unlock()
-		err := l.sync(job)
-		l.mu.Lock()
-		l.syncing = false
-		l.synced.Broadcast()
-		if err != nil {
-			_ = l.failLocked("sync", err) // it tells the waiters
-			break
-		}
-		l.flushedLocked(end)
+	for l.failed == nil && l.endedErr() == nil && l.marks.flushed.Load() < l.wanted {
+		l.roundLocked()
 	}
 	l.running = false
 	l.synced.Broadcast()
+	l.wakeWaitersLocked() // those who came after the last round do the next
+}
+
+// roundLocked makes durable what is appended so far. It lets go of the lock while it is at the disk.
+func (l *Log) roundLocked() {
+	end := l.marks.load().End
+	job := l.takeDirtyLocked(l.active)
+	l.syncing = true
+	l.mu.Unlock()
+	err := l.sync(job)
+	l.mu.Lock()
+	l.syncing = false
+	l.synced.Broadcast()
+	if err != nil {
+		_ = l.failLocked("sync", err) // it tells the waiters
+		return
+	}
+	l.flushedLocked(end)
 }
 
 // A job is what one round syncs.
@@ -147,8 +190,29 @@ func (l *Log) takeDirtyLocked(active *part) job {
 	return j
 }
 
+// Syncs bounds how many rounds of all logs are at the disk at a time, since
+// each holds a thread: the runtime ends a process that wants 10,000. nil: no bound.
+type Syncs chan struct{}
+
+// NewSyncs makes a bound of n rounds.
+func NewSyncs(n int) Syncs { return make(Syncs, n) }
+
+func (s Syncs) acquire() {
+	if s != nil {
+		s <- struct{}{}
+	}
+}
+
+func (s Syncs) release() {
+	if s != nil {
+		<-s
+	}
+}
+
 // sync does a round, content before names.
 func (l *Log) sync(j job) error {
+	l.o.Syncs.acquire()
+	defer l.o.Syncs.release()
 	l.o.Stats.Flushes.Add(1)
 	var errs []error
 	for _, f := range j.files {

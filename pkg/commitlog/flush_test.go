@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,7 @@ func TestSyncsOfTheFirstProduces(t *testing.T) {
 	if n := disk.Count(syncs); n != 5 {
 		t.Error("syncs after the second:", n)
 	}
-	if l.NeedFlush(2) {
+	if !l.Flushed(2) {
 		t.Error("all is flushed")
 	}
 }
@@ -97,9 +98,10 @@ func TestIdleLogHasNoGoroutine(t *testing.T) {
 		count := slowSync(disk, 1, time.Millisecond)
 		l := mustOpen(t, testOptions(disk, 1))
 		a := mustAppend(t, l, spec{})
-		if !l.NeedFlush(a.End) {
+		if l.Flushed(a.End) {
 			t.Error("nothing to flush")
 		}
+		l.StartFlush(a.End)
 		synctest.Wait()
 		<-time.After(time.Second)
 		if f := l.Offsets().Flushed; f != a.End || count.Load() != 1 {
@@ -182,7 +184,7 @@ func TestAcksAllSyncOff(t *testing.T) {
 	o.AcksAllSync = false
 	l := openNew(t, o)
 	a := mustAppend(t, l, spec{})
-	if l.NeedFlush(a.End) || l.AwaitFlushed(t.Context(), a.End) != nil || disk.Count(syncs) != 0 {
+	if !l.Flushed(a.End) || l.AwaitFlushed(t.Context(), a.End) != nil || disk.Count(syncs) != 0 {
 		t.Error("it syncs:", disk.Count(syncs))
 	}
 }
@@ -206,7 +208,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 			}
 			wg.Wait()
 			n := disk.Count(syncs)
-			if !l.NeedFlush(a.End) {
+			if l.Flushed(a.End) {
 				t.Error("AwaitFlushed has something to say")
 			}
 			if err := l.AwaitFlushed(t.Context(), a.End); !errors.Is(err, kerr.KafkaStorageError) {
@@ -239,11 +241,49 @@ func TestAwaitFlushedEndsWithItsContext(t *testing.T) {
 		a := mustAppend(t, l, spec{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
+		l.StartFlush(a.End)
 		if err := l.AwaitFlushed(ctx, a.End); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
+			t.Error("while another flushes:", err)
+		}
+		<-time.After(2 * time.Second)
+		a = mustAppend(t, l, spec{})
+		if err := l.AwaitFlushed(ctx, a.End); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error("it began a flush that nobody waits for:", err)
 		}
 		mustFlush(t, l)
 		mustClose(t, l)
+	})
+}
+
+// Many dirty logs share the work of syncing: a round holds a thread.
+func TestSyncsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bound, logs = 3, 20
+		o := testOptions(nil, 1)
+		dir := o.Dir[:len(o.Dir)-1]
+		shared := *o.Shared
+		shared.Syncs = NewSyncs(bound)
+		disk := faultfs.New(crashfs.New())
+		shared.FS = disk
+		var now, most atomic.Int64
+		disk.OnOp(func(op vfs.Op) {
+			if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log") {
+				if n := now.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				<-time.After(time.Millisecond)
+				now.Add(-1)
+			}
+		})
+		for i := range logs {
+			o.Shared, o.Dir = &shared, dir+strconv.Itoa(i)
+			l := mustOpen(t, o)
+			l.StartFlush(mustAppend(t, l, spec{}).End)
+		}
+		<-time.After(time.Second)
+		if most.Load() != bound {
+			t.Errorf("%d rounds at a time, the bound is %d", most.Load(), bound)
+		}
 	})
 }
 
@@ -275,7 +315,7 @@ func TestAppendDuringASyncWaitsForTheNext(t *testing.T) {
 		slowSync(disk, 2, time.Second)
 		l := mustOpen(t, testOptions(disk, 1))
 		first := mustAppend(t, l, spec{})
-		l.NeedFlush(first.End)
+		l.StartFlush(first.End)
 		synctest.Wait() // the flusher is at the disk
 		second := mustAppend(t, l, spec{})
 		mustWait := func(end int64) {

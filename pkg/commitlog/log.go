@@ -55,6 +55,7 @@ type Shared struct {
 	AcksAllSync        bool          // ST-56
 	ProducerExpiration time.Duration // producer.id.expiration.ms
 	Stats              *Stats        // nil: nothing is counted
+	Syncs              Syncs         // nil: no bound
 }
 
 // Options open one log.

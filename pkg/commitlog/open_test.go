@@ -105,7 +105,7 @@ func TestCleanStopAndStart(t *testing.T) {
 	if n, segments := counted.Count(vfs.OpOpen|vfs.OpCreate), len(bases(l)); n > 6 || segments < 4 {
 		t.Errorf("%d opens for %d segments", n, segments)
 	}
-	if a := mustAppend(t, l, spec{size: 500, id: 8, sequence: 17}); !a.Duplicate || a.BaseOffset != 17 || l.NeedFlush(a.End) {
+	if a := mustAppend(t, l, spec{size: 500, id: 8, sequence: 17}); !a.Duplicate || a.BaseOffset != 17 || !l.Flushed(a.End) {
 		t.Error(a)
 	}
 	if got := contents(t, l); len(got) != 20 {

@@ -164,7 +164,7 @@ func TestRollDuringAFlush(t *testing.T) {
 		o.Config.SegmentBytes = 3000
 		l := mustOpen(t, o)
 		a := mustAppend(t, l, spec{size: 2000})
-		l.NeedFlush(a.End)
+		l.StartFlush(a.End)
 		synctest.Wait() // the flusher is at the disk
 		var wg sync.WaitGroup
 		var fresh, repeats int
@@ -249,7 +249,7 @@ func TestRollWaitsForTheNamesOfARunningFlush(t *testing.T) {
 				once.Do(func() { <-time.After(time.Second) })
 			}
 		})
-		l.NeedFlush(a.End)
+		l.StartFlush(a.End)
 		synctest.Wait() // the flusher is at the directory
 		var wg sync.WaitGroup
 		wg.Go(func() { mustAppend(t, l, spec{size: 4000}) })

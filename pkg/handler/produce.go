@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -81,7 +82,11 @@ func (h *Handler) produce(_ context.Context, req *server.Request) server.Reply {
 		return server.Reply{Close: failed}
 	}
 	reply := server.Reply{Response: c.response}
-	if len(c.flushes) > 0 {
+	if n := len(c.flushes); n > 0 {
+		// Several logs are flushed side by side; the last, mostly the only one, by whoever waits for it.
+		for _, f := range c.flushes[:n-1] {
+			f.log.StartFlush(f.end)
+		}
 		reply.Wait = c.wait
 	}
 	return reply
@@ -232,7 +237,7 @@ func (c *produceCall) append(job *appendJob) {
 		return
 	}
 	// A duplicate waits too: its first copy may not be durable yet (ST-55).
-	if log.NeedFlush(appended.End) {
+	if !log.Flushed(appended.End) {
 		c.flushes = append(c.flushes, flushJob{log: log, end: appended.End, out: job.out})
 	}
 }
@@ -276,8 +281,7 @@ func appendBatch(log *commitlog.Log, job *appendJob) (commitlog.Appended, error)
 // awaitFlushed waits until what was appended is durable (ST-51). A broker that
 // stops still finishes the flush, for as long as replies may drain.
 func (c *produceCall) awaitFlushed(ctx context.Context) {
-	for i := range c.flushes {
-		f := &c.flushes[i]
+	for _, f := range slices.Backward(c.flushes) {
 		err := f.log.AwaitFlushed(ctx, f.end)
 		if err != nil && errors.Is(context.Cause(ctx), server.ErrShutdown) {
 			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), server.ShutdownTimeout)
