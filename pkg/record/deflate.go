@@ -48,7 +48,7 @@ var deflaters sync.Map // kind -> *sync.Pool
 // kindOf checks a level: gzip -1 and 1..9, lz4 1..17, zstd -131072..22, and
 // for each 0, the default. It is ignored by the codecs that have none.
 func kindOf(c Codec, level int) (kind, error) {
-	low, high := 0, 0
+	var low, high int
 	switch c {
 	case Gzip:
 		low, high = -1, 9

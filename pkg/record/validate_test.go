@@ -59,7 +59,7 @@ func TestValidateAcceptsWhatBuilderBuilds(t *testing.T) {
 			if !v.Consecutive {
 				t.Errorf("%s of %d: not consecutive", c, n)
 			}
-			wantTS, wantDelta := int64(now+3), int32(6)
+			wantTS, wantDelta := now+3, int32(6)
 			if n < 7 {
 				wantTS, wantDelta = now-3+int64(n-1), int32(n-1)
 			}
