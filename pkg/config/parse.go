@@ -59,10 +59,25 @@ func Parse(args, environ []string) (s *Settings, help string, err error) {
 		}
 		mistakes = append(mistakes, d.mistake(g, p.text))
 	}
+	if v := variable(environ, CreateTopicsVariable); v != "" {
+		if s.createTopics, err = ParseCreateTopics(v); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s=%s: %w", CreateTopicsVariable, v, err))
+		}
+	}
 	if len(mistakes) > 0 {
 		return nil, "", errors.Join(mistakes...)
 	}
 	return s, "", nil
+}
+
+// variable is the value of a variable in os.Environ's form, of which the last counts; "" if there is none.
+func variable(environ []string, name string) (value string) {
+	for _, kv := range environ {
+		if n, v, _ := strings.Cut(kv, "="); n == name {
+			value = v
+		}
+	}
+	return value
 }
 
 // find returns the setting of a name that exists.

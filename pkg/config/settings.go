@@ -51,6 +51,9 @@ type Settings struct {
 	// for the log: an unknown variable with our prefix is likely a typo.
 	Warnings []string `env:"-"`
 
+	// createTopics are the topics of CreateTopicsVariable.
+	createTopics []Seed
+
 	set map[string]bool // names (DATA_DIR) that flags or environment gave
 }
 

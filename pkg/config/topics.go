@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,8 +20,15 @@ type Seed struct {
 // semicolons. A piece without a colon continues a config's value, so that
 // audit:1:cleanup.policy=compact,delete is one topic; before any configs it is a topic's name.
 // The error joins one mistake per topic. Names and configs are checked too.
+// The topics of CreateTopicsVariable follow, if Parse has seen it; one that
+// TOPICS names too is as TOPICS says.
 func ParseTopics(s *Settings) ([]Seed, error) {
 	seeds, err := parseTopics(s.Topics)
+	for _, c := range s.createTopics {
+		if !slices.ContainsFunc(seeds, func(t Seed) bool { return t.Name == c.Name }) {
+			seeds = append(seeds, c)
+		}
+	}
 	mistakes := []error{err}
 	for _, seed := range seeds {
 		if err := ValidateTopic(s, seed.Configs); err != nil {
@@ -40,11 +48,7 @@ func parseTopics(v string) ([]Seed, error) {
 	for _, piece := range topicPieces(v) {
 		seed, err := parseTopic(piece)
 		if err == nil {
-			for _, other := range seeds {
-				if other.Name == seed.Name {
-					err = errors.New("is there twice")
-				}
-			}
+			err = checkOnce(seeds, seed)
 		}
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("topic %q: %w", piece, err))
@@ -53,6 +57,13 @@ func parseTopics(v string) ([]Seed, error) {
 		seeds = append(seeds, seed)
 	}
 	return seeds, joinOneLine(mistakes)
+}
+
+func checkOnce(seeds []Seed, seed Seed) error {
+	if slices.ContainsFunc(seeds, func(other Seed) bool { return other.Name == seed.Name }) {
+		return errors.New("is there twice")
+	}
+	return nil
 }
 
 // topicPieces splits at the commas between topics.
@@ -108,7 +119,11 @@ func parsePartitions(v string) (int32, error) {
 	return int32(n), nil
 }
 
-// ParseCreateTopics reads KAFKA_CREATE_TOPICS, the form that the images of
+// CreateTopicsVariable is the variable that names topics to make at start in
+// images that people leave; unlike KAFKA_ and KAFKA_CFG_ in general it is no property of Kafka's.
+const CreateTopicsVariable = "KAFKA_CREATE_TOPICS"
+
+// ParseCreateTopics reads CreateTopicsVariable, the form that the images of
 // wurstmeister and others made known: name:partitions:replicas[:policy] by commas or lines.
 // Replicas are checked to be a number and otherwise ignored, as there is one broker.
 func ParseCreateTopics(v string) ([]Seed, error) {
@@ -119,6 +134,9 @@ func ParseCreateTopics(v string) ([]Seed, error) {
 			continue
 		}
 		seed, err := parseCreateTopic(piece)
+		if err == nil {
+			err = checkOnce(seeds, seed)
+		}
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("topic %q: %w", piece, err))
 			continue

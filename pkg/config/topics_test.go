@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -80,4 +81,27 @@ func FuzzParseTopics(f *testing.F) {
 		}
 		_, _ = ParseCreateTopics(v)
 	})
+}
+
+// FX-5: KAFKA_CREATE_TOPICS makes topics as TOPICS does; a topic that both name is as TOPICS says.
+func TestCreateTopicsVariableIsRead(t *testing.T) {
+	s, _, err := Parse(nil, []string{"KAFKA_CREATE_TOPICS=a:2:1,b:3:1:compact", "DOZE_KAFKA_TOPICS=a:5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds, err := ParseTopics(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Seed{{Name: "a", Partitions: 5}, {Name: "b", Partitions: 3, Configs: map[string]string{"cleanup.policy": "compact"}}}
+	if !reflect.DeepEqual(seeds, want) {
+		t.Errorf("%+v", seeds)
+	}
+	if _, err := ParseCreateTopics("a:1:1,a:2:1"); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Error(err)
+	}
+	_, _, err = Parse(nil, []string{"KAFKA_CREATE_TOPICS=a:none:1"})
+	if err == nil || !strings.Contains(err.Error(), "KAFKA_CREATE_TOPICS=a:none:1") {
+		t.Error(err)
+	}
 }
