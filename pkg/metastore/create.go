@@ -68,3 +68,19 @@ func (t *Tx) checkFormat() error {
 	}
 	return nil
 }
+
+// walk reads every row to its end, so that a page that is damaged is met at
+// the start and not by a client.
+func (t *Tx) walk() error {
+	var row []byte
+	for _, name := range buckets {
+		err := t.bolt.Bucket(name).ForEach(func(_, v []byte) error {
+			row = append(row[:0], v...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,24 +76,49 @@ func Open(o Options) (*Store, error) {
 		}
 		o.Start = nil // done
 	}
-	db, err := openBolt(o.Path, false)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{db: db, o: o}
+	s := &Store{o: o}
 	s.idle.L = &s.mu
 	if s.o.Logger == nil {
 		s.o.Logger = slog.Default()
 	}
-	err = s.View(func(t *Tx) error { return t.checkFormat() })
-	if err == nil && o.Start != nil {
-		err = s.Update(context.Background(), o.Start)
-	}
-	if err != nil {
-		_ = db.Close() // the first error is the one to tell, in one line
-		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	if err := guarded(o.Path, s.open); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// open opens a file that is there, and looks at every page that it is going to need.
+func (s *Store) open() (err error) {
+	if s.db, err = openBolt(s.o.Path, false); err != nil {
+		return err
+	}
+	err = s.View(func(t *Tx) error {
+		if err := t.checkFormat(); err != nil {
+			return err
+		}
+		return t.walk()
+	})
+	if err == nil && s.o.Start != nil {
+		err = s.Update(context.Background(), s.o.Start)
+	}
+	if err != nil {
+		_ = s.db.Close() // the first error is the one to tell, in one line
+		return fmt.Errorf("%s: %w", s.o.Path, err)
+	}
+	return nil
+}
+
+// guarded makes an error of what bbolt does with a damaged file: it panics,
+// and where the file is shorter than it says, the memory it is mapped to faults.
+// The file is not closed then, since that could wait for ever for the transaction that was under way.
+func guarded(path string, open func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s is damaged (%v): put a copy of it back, or start with an empty data directory", path, p)
+		}
+	}()
+	return open()
 }
 
 // openBolt opens a file; making says that it is built under another name and
@@ -111,10 +137,17 @@ func openBolt(path string, making bool) (*bbolt.DB, error) {
 		return nil, fmt.Errorf("%s: another broker has it open: %w for %v", path, vfs.ErrLocked, lockTimeout)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
 		return nil, fmt.Errorf("%s: not a meta.db, or a damaged one: %w", path, err)
+	case isPathError(err):
+		return nil, fmt.Errorf("open meta.db: %w", err) // it has the path
 	case err != nil:
-		return nil, fmt.Errorf("open meta.db: %w", err)
+		return nil, fmt.Errorf("%s: not a meta.db, or a damaged one: %w", path, err)
 	}
 	return db, nil
+}
+
+func isPathError(err error) bool {
+	_, ok := errors.AsType[*fs.PathError](err)
+	return ok
 }
 
 // Close closes the file after the last commit. Update fails from then on.

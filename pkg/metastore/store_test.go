@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,6 +125,59 @@ func TestWhatIsNotOursIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// A file that is shorter than it says, or has a page of garbage, is refused in
+// one line: bbolt by itself ends the process, or panics.
+func TestADamagedFileIsRefusedInOneLine(t *testing.T) {
+	path := newPath(t)
+	s := open(t, Options{Path: path})
+	for i := range 50 {
+		update(t, s, func(tx *Tx) error {
+			return tx.PutTopic(Topic{Name: strconv.Itoa(i), Partitions: 1, Configs: map[string]string{"k": strings.Repeat("v", 500)}})
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	used := 40 * page // the rest was never written
+	refused := 0
+	try := func(what string, content []byte) {
+		path := newPath(t)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start := func(tx *Tx) error { _, err := tx.NextBrokerEpoch(); return err }
+		s, err := Open(Options{Path: path, Start: start})
+		if err == nil { // the page was a free one
+			if err := s.Close(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			return
+		}
+		refused++
+		if text := err.Error(); !strings.Contains(text, path) || strings.Contains(text, "\n") {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+	for size := page / 2; size < used; size += page {
+		try(fmt.Sprintf("cut to %d of %d bytes", size, len(whole)), whole[:size])
+	}
+	for pos := 2 * page; pos < used; pos += page {
+		garbage := slices.Clone(whole)
+		for i := range page {
+			garbage[pos+i] = byte(i*7 + 3)
+		}
+		try(fmt.Sprintf("garbage at %d of %d bytes", pos, len(whole)), garbage)
+	}
+	if refused < 20 {
+		t.Errorf("only %d of the damaged files were refused", refused)
 	}
 }
 
