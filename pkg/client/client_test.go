@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,7 +143,7 @@ func TestErrorsSayWhatTheOtherSideDid(t *testing.T) {
 
 func TestTheContextEndsAWaitAndTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		var asked atomic.Int64
 		broker := func(t *testing.T, nc net.Conn) {
 			_, version, correlation, _ := readRequest(nc)
 			resp := kmsg.NewPtrApiVersionsResponse()
@@ -153,7 +154,7 @@ func TestTheContextEndsAWaitAndTheConnection(t *testing.T) {
 				if _, _, _, err := readRequest(nc); err != nil {
 					return
 				}
-				asked++
+				asked.Add(1)
 			}
 		}
 		c, err := Dial(t.Context(), "broker:9092", dialTo(broker, t))
@@ -165,7 +166,7 @@ func TestTheContextEndsAWaitAndTheConnection(t *testing.T) {
 		if _, err := c.Do(ctx, kmsg.NewPtrMetadataRequest()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		if _, err := c.Do(t.Context(), kmsg.NewPtrMetadataRequest()); err == nil || asked != 1 {
+		if _, err := c.Do(t.Context(), kmsg.NewPtrMetadataRequest()); err == nil || asked.Load() != 1 {
 			t.Errorf("a broken connection was used again: %v", err)
 		}
 		if err := c.Close(); err != nil {
