@@ -64,10 +64,8 @@ func (l *Log) finishLocked() error {
 	if err := l.active.opened.Load().WriteIndexes(true); err != nil {
 		return l.storageError("write the indexes", err)
 	}
-	if l.saved != at.End {
-		if err := l.saveSnapshotLocked(); err != nil {
-			return l.storageError("write the producer snapshot", err)
-		}
+	if err := l.saveSnapshotLocked(); err != nil {
+		return l.storageError("write the producer snapshot", err)
 	}
 	l.dirty.dir = true // the names of the indexes
 	if err := l.sync(l.takeDirtyLocked(l.active)); err != nil {

@@ -15,9 +15,11 @@ import (
 // snapshotSuffix is that of the producers' state; before it stands the offset in 20 digits.
 const snapshotSuffix = ".snapshot"
 
-// keptSnapshots is how many stay on disk: the newest, and the one before in
-// case it is torn. Every segment but the last was durable before its
-// successor, so that a recovered log never ends before its newest roll.
+// keptSnapshots is how many stay on disk: the newest, and the newest at or
+// below the base of the active segment, which is where an open after an unclean
+// stop begins. After a roll that is the one before, in case the newest is torn: every
+// segment but the last was durable before its successor, so that a recovered log never ends
+// before its newest roll.
 const keptSnapshots = 2
 
 // saveSnapshotLocked writes the state at the end of the log, also an empty
@@ -27,6 +29,9 @@ func (l *Log) saveSnapshotLocked() error {
 	if err != nil {
 		return err
 	}
+	if l.saved == at.Offset {
+		return nil // a roll that is tried again
+	}
 	if err := l.writeFileLocked(segment.FileName(at.Offset, snapshotSuffix), l.producers.Encode(nil, at)); err != nil {
 		return err
 	}
@@ -34,14 +39,28 @@ func (l *Log) saveSnapshotLocked() error {
 		l.snapshots = append(l.snapshots, at.Offset)
 	}
 	l.saved = at.Offset
-	for len(l.snapshots) > keptSnapshots {
+	l.pruneSnapshotsLocked()
+	return nil
+}
+
+// pruneSnapshotsLocked removes the snapshots that no open would take.
+func (l *Log) pruneSnapshotsLocked() {
+	start := int64(-1) // where an open after an unclean stop begins
+	for _, s := range l.snapshots {
+		if s <= l.active.base {
+			start = s
+		}
+	}
+	l.snapshots = slices.DeleteFunc(l.snapshots, func(s int64) bool {
+		if s == start || s == l.saved {
+			return false
+		}
 		// One that comes back after a power cut is as good as it was.
-		if err := l.removeFile(segment.FileName(l.snapshots[0], snapshotSuffix)); err != nil {
+		if err := l.removeFile(segment.FileName(s, snapshotSuffix)); err != nil {
 			l.logger().Warn("an old producer snapshot stays", "error", err)
 		}
-		l.snapshots = l.snapshots[1:]
-	}
-	return nil
+		return true
+	})
 }
 
 // bindingLocked is what ties a snapshot to the end of the log.
