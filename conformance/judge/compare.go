@@ -22,6 +22,33 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s, step %q (%s)\n  %s\n    Kafka: %s\n    ours:  %s", d.Scenario, d.Step, d.API, d.Path, d.Kafka, d.Ours)
 }
 
+// Report is all differences as text. One that shows the same in several steps of a scenario is told once.
+func Report(all []Difference) []string {
+	type key struct{ scenario, path, kafka, ours string }
+	var order []key
+	steps := map[key][]Difference{}
+	for _, d := range all {
+		k := key{d.Scenario, d.Path, d.Kafka, d.Ours}
+		if steps[k] == nil {
+			order = append(order, k)
+		}
+		steps[k] = append(steps[k], d)
+	}
+	var texts []string
+	for _, k := range order {
+		text := steps[k][0].String()
+		for i, d := range steps[k][1:] {
+			if i == 5 {
+				text += fmt.Sprintf("\n  and in %d steps more", len(steps[k])-6)
+				break
+			}
+			text += fmt.Sprintf("\n  also in step %q (%s)", d.Step, d.API)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 // Compare lists every difference between a recording and a run; both have to be plain. An error says that the scenario no longer asks what was recorded.
 func Compare(kafka, ours *Recording) ([]Difference, error) {
 	var all []Difference
@@ -157,9 +184,12 @@ func (c *comparison) named(path string, k, o []any, kafka, ours []string) {
 	}
 }
 
+// nameFields tell the entries of a list apart.
+var nameFields = []string{"Name", "Topic", "TopicID", "ResourceName", "ApiKey", "Partition"}
+
 // names are what tells the entries of a list apart, or nil when nothing does.
 func names(list []any) []string {
-	for _, field := range []string{"Name", "Topic", "ResourceName", "ApiKey", "Partition"} {
+	for _, field := range nameFields {
 		var all []string
 		for _, entry := range list {
 			object, ok := entry.(map[string]any)

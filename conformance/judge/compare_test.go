@@ -46,3 +46,14 @@ func TestCompareWantsTheSameSteps(t *testing.T) {
 		}
 	}
 }
+
+func TestReportTellsADifferenceOnce(t *testing.T) {
+	a := Difference{Scenario: "s", Step: "1", API: "X v1", Path: "p", Kafka: "k", Ours: "o"}
+	b, other := a, a
+	b.Step, other.Path = "2", "q"
+	got := Report([]Difference{a, other, b})
+	want := []string{"s, step \"1\" (X v1)\n  p\n    Kafka: k\n    ours:  o\n  also in step \"2\" (X v1)", other.String()}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("%q", got)
+	}
+}

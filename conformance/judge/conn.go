@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -15,22 +16,26 @@ import (
 )
 
 // patience is how long a broker may take for an answer: much more than it needs, so that a slow machine is no difference.
-const patience = 60 * time.Second
+const patience = 20 * time.Second
 
 // Conn is one connection to the broker. What is sent on it, and what comes back, is recorded. It dials when it is first used, and again
 // after the broker closed it.
 type Conn struct {
 	env         *Env
 	quiet       bool
+	step        string // the one under way, for messages
 	nc          net.Conn
+	read        []byte // already
 	correlation int32
 	formatter   *kmsg.RequestFormatter
 }
 
 type options struct {
 	sorted  []string
+	texts   []string
 	bytes   bool
 	version int16 // of the response; -1: the request's
+	hang    time.Duration
 }
 
 // Option changes how an exchange is recorded.
@@ -42,6 +47,9 @@ func Sorted(fields ...string) Option { return func(o *options) { o.sorted = fiel
 // Bytes records the response also byte by byte. It has to be the same in every run.
 func Bytes() Option { return func(o *options) { o.bytes = true } }
 
+// MayHang is for requests that Kafka never answers although it should: after a second they have no response, and the connection is given up.
+func MayHang() Option { return func(o *options) { o.hang = time.Second } }
+
 // AnsweredAs says that the response is of another version than the request.
 func AnsweredAs(version int16) Option { return func(o *options) { o.version = version } }
 
@@ -49,6 +57,7 @@ func AnsweredAs(version int16) Option { return func(o *options) { o.version = ve
 // acks=0, that there is no response. In the latter two cases it returns nil.
 func (c *Conn) Do(step string, version int16, req kmsg.Request, opts ...Option) kmsg.Response {
 	c.env.t.Helper()
+	c.step = step
 	req.SetVersion(version)
 	c.correlation++
 	c.write(c.formatter.AppendRequest(nil, req, c.correlation))
@@ -59,6 +68,7 @@ func (c *Conn) Do(step string, version int16, req kmsg.Request, opts ...Option) 
 // Pipeline sends all requests at once, without waiting for a response in between, and then records what comes of each.
 func (c *Conn) Pipeline(step string, version int16, reqs ...kmsg.Request) []kmsg.Response {
 	c.env.t.Helper()
+	c.step = step
 	var frames []byte
 	first := c.correlation + 1
 	for _, req := range reqs {
@@ -77,6 +87,9 @@ func (c *Conn) Pipeline(step string, version int16, reqs ...kmsg.Request) []kmsg
 func (c *Conn) outcome(step string, req kmsg.Request, unanswered bool, correlation int32, opts []Option) kmsg.Response {
 	c.env.t.Helper()
 	o := options{version: -1}
+	if _, ok := req.(*kmsg.ProduceRequest); ok {
+		o.sorted = []string{"Topics", "Partitions"} // Kafka collects them in a hash map
+	}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -84,6 +97,10 @@ func (c *Conn) outcome(step string, req kmsg.Request, unanswered bool, correlati
 	defer func() { c.record(x) }()
 	if unanswered {
 		x.Outcome = c.probe()
+		return nil
+	}
+	if o.hang > 0 && c.hangs(o.hang) {
+		x.Outcome = outcomeNone
 		return nil
 	}
 	frame, ok := c.readFrame()
@@ -102,6 +119,7 @@ func (c *Conn) outcome(step string, req kmsg.Request, unanswered bool, correlati
 	if !bytes.Equal(resp.AppendTo(nil), body) {
 		x.Encoding = "not as kmsg encodes it"
 	}
+	hideTexts(x.Response, o.texts)
 	sortLists(x.Response, o.sorted)
 	return resp
 }
@@ -131,13 +149,20 @@ func (c *Conn) decode(step string, req kmsg.Request, frame []byte, correlation i
 
 // Raw sends bytes as they are and records the first response, header included, or that the connection was closed. The bytes have to be
 // such that the broker does one of the two.
-func (c *Conn) Raw(step string, send []byte) []byte {
+func (c *Conn) Raw(step string, send []byte) []byte { return c.RawHead(step, send, -1) }
+
+// RawHead is Raw of which the first n bytes of the response are recorded.
+func (c *Conn) RawHead(step string, send []byte, n int) []byte {
 	c.env.t.Helper()
+	c.step = step
 	c.write(send)
 	x := Exchange{Step: step, Request: printableFrame(send)}
 	frame, ok := c.readFrame()
 	if ok {
 		x.Bytes = hex.EncodeToString(frame)
+		if n >= 0 && n < len(frame) {
+			x.Bytes = hex.EncodeToString(frame[:n]) + "..."
+		}
 	} else {
 		x.Outcome = outcomeClosed
 	}
@@ -145,9 +170,11 @@ func (c *Conn) Raw(step string, send []byte) []byte {
 	return frame
 }
 
-// RawThenEnd sends bytes and then the end of the stream.
+// RawThenEnd sends bytes, on a connection of their own, and then the end of the stream.
 func (c *Conn) RawThenEnd(step string, send []byte) []byte {
 	c.env.t.Helper()
+	c.Close()
+	defer c.Close()
 	c.write(send)
 	if err := c.nc.(*net.TCPConn).CloseWrite(); err != nil {
 		c.env.Fatalf("%s: %v", step, err)
@@ -214,19 +241,40 @@ func (c *Conn) write(b []byte) {
 	}
 }
 
+// hangs says that nothing at all comes within d, in which case it gives the connection up.
+func (c *Conn) hangs(d time.Duration) bool {
+	c.env.t.Helper()
+	if err := c.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
+		c.env.Fatalf("deadline: %v", err)
+	}
+	var first [1]byte
+	n, err := c.nc.Read(first[:])
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Close()
+		return true
+	}
+	c.read = append(c.read, first[:n]...)
+	if err := c.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		c.env.Fatalf("deadline: %v", err)
+	}
+	return false
+}
+
 // readFrame returns the next response; false when the broker closed the connection instead.
 func (c *Conn) readFrame() ([]byte, bool) {
 	c.env.t.Helper()
+	from := io.MultiReader(bytes.NewReader(c.read), c.nc)
+	c.read = nil
 	var size [4]byte
-	if _, err := io.ReadFull(c.nc, size[:]); err != nil {
+	if _, err := io.ReadFull(from, size[:]); err != nil {
 		if !hungUp(err) {
-			c.env.Fatalf("neither a response nor the end of the connection: %v", err)
+			c.env.Fatalf("step %q: neither a response nor the end of the connection: %v", c.step, err)
 		}
 		c.Close()
 		return nil, false
 	}
 	frame := make([]byte, binary.BigEndian.Uint32(size[:]))
-	if _, err := io.ReadFull(c.nc, frame); err != nil {
+	if _, err := io.ReadFull(from, frame); err != nil {
 		c.env.Fatalf("a response that ends in the middle: %v", err)
 	}
 	return frame, true

@@ -28,37 +28,52 @@ func prettyValue(out *bytes.Buffer, src []byte, depth int) error {
 		return err
 	}
 	out.WriteByte(src[0])
+	line, indent := lineWidth+1, "\n"+strings.Repeat(" ", depth+1)
 	for first := true; dec.More(); first = false {
+		member, err := prettyMember(dec, src[0] == '{', depth+1)
+		if err != nil {
+			return err
+		}
 		if !first {
 			out.WriteByte(',')
 		}
-		out.WriteString("\n" + strings.Repeat(" ", depth+1))
-		if src[0] == '{' {
-			var name json.RawMessage
-			if err := decodeName(dec, &name); err != nil {
-				return err
+		// Short members share a line; one of several lines starts on its own.
+		if many := bytes.ContainsRune(member, '\n'); many || line+len(member) > lineWidth {
+			out.WriteString(indent)
+			line = depth + len(member)
+			if many {
+				line = lineWidth + 1
 			}
-			out.Write(name)
-			out.WriteString(": ")
+		} else {
+			out.WriteByte(' ')
+			line += len(member) + 2
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
-		}
-		if err := prettyValue(out, value, depth+1); err != nil {
-			return err
-		}
+		out.Write(member)
 	}
 	out.WriteString("\n" + strings.Repeat(" ", depth))
 	out.WriteByte(src[len(src)-1])
 	return nil
 }
 
-func decodeName(dec *json.Decoder, name *json.RawMessage) error {
-	token, err := dec.Token()
-	if err != nil {
-		return err
+// prettyMember is the next member of an object, or entry of a list.
+func prettyMember(dec *json.Decoder, named bool, depth int) ([]byte, error) {
+	var out bytes.Buffer
+	if named {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, err := json.Marshal(token)
+		if err != nil {
+			return nil, err
+		}
+		out.Write(name)
+		out.WriteString(": ")
 	}
-	*name, err = json.Marshal(token)
-	return err
+	var value json.RawMessage
+	if err := dec.Decode(&value); err != nil {
+		return nil, err
+	}
+	err := prettyValue(&out, value, depth)
+	return out.Bytes(), err
 }

@@ -202,14 +202,14 @@ func ErrorName(code int16) string {
 	}
 }
 
-// sortLists orders every list under one of these field names by what is in it: where Kafka's order is that of a hash map.
+// sortLists orders every list under one of these field names by its entries' names, then by what is in them: where Kafka's order is that of a hash map.
 func sortLists(tree any, fields []string) {
 	switch node := tree.(type) {
 	case map[string]any:
 		for name, child := range node {
 			sortLists(child, fields)
 			if list, ok := child.([]any); ok && slices.Contains(fields, name) {
-				slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(compact(a), compact(b)) })
+				slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(sortKey(a), sortKey(b)) })
 			}
 		}
 	case []any:
@@ -217,6 +217,19 @@ func sortLists(tree any, fields []string) {
 			sortLists(child, fields)
 		}
 	}
+}
+
+func sortKey(entry any) string {
+	var key strings.Builder
+	if object, ok := entry.(map[string]any); ok {
+		for _, field := range nameFields {
+			if name, ok := object[field]; ok {
+				key.WriteString(compact(name) + " ")
+			}
+		}
+	}
+	key.WriteString(compact(entry))
+	return key.String()
 }
 
 // compact is a value on one line: text as it is, anything else as JSON.

@@ -137,8 +137,8 @@ func (s *session) compare(t *testing.T, run *judge.Recording) {
 		unwanted = s.wanted.Unwanted(found)
 		s.allowed += len(found) - len(unwanted)
 	}
-	for _, d := range unwanted {
-		t.Error(d)
+	for _, text := range judge.Report(unwanted) {
+		t.Error(text)
 	}
 }
 

@@ -1,0 +1,56 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dozekafka/doze-kafka/conformance/judge"
+)
+
+var (
+	_ = judge.Register("produce-codecs", produceCodecs)
+	_ = judge.Register("produce-recompressed", produceRecompressed)
+)
+
+// produceCodecs sends every codec at the versions around where zstd came.
+func produceCodecs(e *judge.Env) {
+	topic := e.CreateTopic("t", 1)
+	c := e.Conn()
+	for _, version := range []int16{3, 6, 7, 12} {
+		for codec := range int16(8) {
+			c.Do(fmt.Sprintf("v%d codec %d", version, codec), version, one(1, topic, judge.Values("a", strings.Repeat("b", 100)).Codec(codec)))
+		}
+	}
+	for codec := int16(1); codec < 5; codec++ {
+		c.Do(fmt.Sprintf("codec %d, bytes after the records", codec), 10, one(1, topic, judge.Values("a").Codec(codec).With(func(b *judge.Batch) { b.Trailing = []byte{1, 2, 3} })))
+		c.Do(fmt.Sprintf("codec %d, a record too few", codec), 10, one(1, topic, judge.Values("a").Codec(codec).With(func(b *judge.Batch) { b.Count, b.LastOffsetDelta = 2, 1 })))
+		c.Do(fmt.Sprintf("codec %d, no payload", codec), 10, one(1, topic, judge.Values("a").Codec(codec).With(func(b *judge.Batch) { b.Payload = []byte{} })))
+		c.Do(fmt.Sprintf("codec %d, payload cut", codec), 10, one(1, topic, judge.Values(strings.Repeat("abc", 1000)).Codec(codec).With(func(b *judge.Batch) {
+			whole := b.Bytes()[61:]
+			b.Payload = whole[:len(whole)-3]
+		})))
+		c.Do(fmt.Sprintf("codec %d, offsets not consecutive", codec), 10, one(1, topic, judge.Values("a", "b").Codec(codec).With(func(b *judge.Batch) { b.Records[1].OffsetDelta = 4 })))
+		c.Do(fmt.Sprintf("end after codec %d", codec), 7, listOffsets(topic, -1))
+	}
+	c.Do("the log", 13, fetch(topic, 0))
+}
+
+// produceRecompressed: topics with a codec of their own.
+func produceRecompressed(e *judge.Env) {
+	c := e.Conn()
+	for _, x := range []struct {
+		kind   string
+		codecs []int16
+	}{{"uncompressed", []int16{0, 1, 4}}, {"gzip", []int16{0, 1, 2}}, {"snappy", []int16{0, 2, 3}}, {"lz4", []int16{0, 3, 4}}, {"zstd", []int16{0, 4, 1}}} {
+		topic := e.CreateTopic(x.kind, 1, "compression.type", x.kind, "max.message.bytes", "1000")
+		for _, codec := range x.codecs {
+			c.Do(fmt.Sprintf("%s topic, codec %d", x.kind, codec), 10, one(1, topic, judge.Values("a", "b", "c").Codec(codec).With(func(b *judge.Batch) {
+				b.Attributes |= 0x4000
+				b.MaxTimestamp = 5
+			}).Idempotent(int64(11000+codec), 3, 4)))
+		}
+		c.Do(x.kind+" topic, too large before", 10, one(1, topic, judge.Values(strings.Repeat("a", 2000))))
+		c.Do(x.kind+" topic, too large when uncompressed", 10, one(1, topic, judge.Values(strings.Repeat("a", 2000)).Codec(1)))
+		c.Do(x.kind+" topic, log", 13, fetch(topic, 0))
+	}
+}
