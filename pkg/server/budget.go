@@ -22,6 +22,11 @@ const stallTimeout = 10 * time.Second
 // so at most one and a half limits and one frame are in use. And one that
 // holds memory while its client sends nothing is dropped once others have
 // waited for stallTimeout.
+//
+// A request that is completely in its connection's read buffer before it is
+// charged holds nothing half-read, and waits for no request that is: only for
+// those that are being answered. So clients that stop in the middle of large
+// frames delay no fetch and no metadata of others.
 type budget struct {
 	limit     int64
 	used      atomic.Int64
@@ -30,8 +35,7 @@ type budget struct {
 	evictions *atomic.Int64
 
 	mu sync.Mutex
-	// reading are the half-read requests that have asked for more than a
-	// first step or had to wait, oldest first.
+	// reading are the half-read requests, and whole ones that had to wait, oldest first.
 	reading []*grant
 }
 
@@ -48,20 +52,33 @@ type grant struct {
 	ready chan struct{} // closed when want was granted
 }
 
-// acquire charges n more bytes to g, and waits until there is room. It fails
-// only when ctx ends.
-func (b *budget) acquire(ctx context.Context, g *grant, n int64) error {
-	if g.held == 0 && b.waiting.Load() == 0 {
-		if b.used.Add(n) <= b.limit {
-			g.held = n
-			return nil
-		}
-		b.release(n)
+// acquireWhole charges the n bytes of a request that was read already, and
+// waits if there is no room. It fails only when ctx ends.
+func (b *budget) acquireWhole(ctx context.Context, g *grant, n int64) error {
+	if b.used.Add(n) <= b.limit || b.answering.Load() < b.limit/2 {
+		g.held = n
+		return nil
 	}
+	b.release(n)
+	return b.acquire(ctx, g, n)
+}
+
+// acquire charges n more bytes to g, whose request is half-read, and waits
+// until there is room. It fails only when ctx ends.
+func (b *budget) acquire(ctx context.Context, g *grant, n int64) error {
 	b.mu.Lock()
 	if !g.listed {
 		g.listed = true
 		b.reading = append(b.reading, g)
+	}
+	if b.waiting.Load() == 0 {
+		if b.used.Add(n) <= b.limit {
+			g.held += n
+			g.moved()
+			b.mu.Unlock()
+			return nil
+		}
+		b.used.Add(-n) // whoever waits for this room is granted it below
 	}
 	g.want, g.ready = n, make(chan struct{})
 	b.waiting.Add(1)

@@ -109,6 +109,35 @@ func TestTheOldestWaitsForRequestsThatAreBeingAnswered(t *testing.T) {
 	})
 }
 
+// FX-8: a request that was read whole waits for no half-read one, even if
+// those hold all memory and more of them wait.
+func TestAWholeRequestWaitsForNoHalfReadOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100)
+		half, more, whole := &grant{}, &grant{}, &grant{}
+		wantGranted(t, acquire(t, b, half, 100), true)
+		waiting := acquire(t, b, more, 50)
+		wantGranted(t, waiting, false)
+		if err := b.acquireWhole(t.Context(), whole, 10); err != nil {
+			t.Fatal(err)
+		}
+		b.complete(whole)
+		b.finish(whole)
+		b.complete(half) // is being answered: now the whole ones wait
+		done := make(chan error, 1)
+		go func() { done <- b.acquireWhole(t.Context(), whole, 10) }()
+		wantGranted(t, done, false)
+		b.finish(half)
+		wantGranted(t, waiting, true)
+		wantGranted(t, done, true)
+		b.abandon(more)
+		b.abandon(whole)
+		if n := b.used.Load(); n != 0 || len(b.reading) != 0 {
+			t.Errorf("left: %d bytes, %d reading", n, len(b.reading))
+		}
+	})
+}
+
 // FX-8: a client that sends half a request and stops does not keep others out.
 func TestAStalledRequestIsEvictedWhenOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +148,7 @@ func TestAStalledRequestIsEvictedWhenOthersWait(t *testing.T) {
 			evicted = true
 			b.abandon(stalled)
 		}
-		wantGranted(t, acquire(t, b, stalled, 50), true)
-		wantGranted(t, acquire(t, b, stalled, 50), true) // it is listed now
+		wantGranted(t, acquire(t, b, stalled, 100), true)
 		next := &grant{evict: func() { t.Error("evicted the one that waits") }}
 		start := time.Now()
 		if err := b.acquire(t.Context(), next, 50); err != nil {
@@ -155,6 +183,39 @@ func TestAWaitForMemoryEndsWithItsContext(t *testing.T) {
 		if b.used.Load() != 0 || b.waiting.Load() != 0 || len(b.reading) != 0 {
 			t.Errorf("left: %d bytes, %d waiting, %d reading", b.used.Load(), b.waiting.Load(), len(b.reading))
 		}
+	})
+}
+
+// FX-8: clients that stop in the middle of large frames, and together hold all
+// memory for requests, delay no small request of another, and a large one for
+// no longer than it takes to evict them.
+func TestStalledClientsDelayNoSmallRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startPipe(t, Options{RequestMemoryBytes: 1 << 20})
+		frame := frameOf(produce(1, "topic", make([]byte, 600<<10)), 1)
+		for range 20 {
+			w := f.connect()
+			w.send(frame[:readBufBytes]) // which is charged as if it flowed on
+			defer w.close()
+		}
+		synctest.Wait()
+		if f.s.memory.waiting.Load() == 0 {
+			t.Fatal("the stalled clients do not hold all memory")
+		}
+		start := time.Now()
+		w := f.connect()
+		w.send(frameOf(produce(1, "topic", make([]byte, 1<<10)), 2))
+		w.wantCorrelation(2)
+		if d := time.Since(start); d > 0 {
+			t.Errorf("a small request waited %v", d)
+		}
+		w.send(frame)
+		w.wantCorrelation(1)
+		w.close()
+		if d := time.Since(start); d > 12*stallTimeout {
+			t.Errorf("a large request waited %v", d)
+		}
+		f.stop()
 	})
 }
 

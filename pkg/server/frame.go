@@ -38,11 +38,16 @@ func (c *conn) readFrame(x *exchange) error {
 	if _, err := c.br.Discard(4); err != nil {
 		return err
 	}
-	// Nothing is charged before the first byte of the body is here.
-	if _, err := c.br.Peek(1); err != nil {
+	// Nothing is charged before all of the body is here, or its first byte if
+	// it does not fit into the read buffer.
+	read, first := c.readWhole, size
+	if size > readBufBytes {
+		read, first = c.readBody, 1
+	}
+	if _, err := c.br.Peek(first); err != nil {
 		return noEOF(err)
 	}
-	if err := c.readBody(x, size); err != nil {
+	if err := read(x, size); err != nil {
 		c.s.memory.abandon(&x.grant)
 		if x.frame != nil {
 			x.frame.free()
@@ -53,6 +58,16 @@ func (c *conn) readFrame(x *exchange) error {
 	c.s.memory.complete(&x.grant)
 	c.s.stats.BytesIn.Add(int64(size) + 4)
 	return nil
+}
+
+// readWhole fills x.frame with size bytes, all of which are in the read buffer.
+func (c *conn) readWhole(x *exchange, size int) error {
+	if err := c.s.memory.acquireWhole(c.ctx, &x.grant, int64(size)); err != nil {
+		return err
+	}
+	x.frame = getBuffer(size)
+	_, err := io.ReadFull(c.br, x.frame.b)
+	return err
 }
 
 // readBody fills x.frame with size bytes, in steps.
@@ -78,9 +93,7 @@ func (c *conn) readBody(x *exchange, size int) error {
 			}
 			got += n
 			c.touch()
-			if x.grant.listed {
-				x.grant.moved()
-			}
+			x.grant.moved()
 		}
 	}
 	return nil
