@@ -90,6 +90,12 @@ func parseListenerList(v string) ([]Listener, error) {
 		if err := checkPort(port, false); err != nil {
 			return nil, fmt.Errorf("%q: %w", item, err)
 		}
+		if i := strings.IndexFunc(name, notIn("-._")); i >= 0 {
+			return nil, fmt.Errorf("%q: the name has %q in it", item, name[i:i+1])
+		}
+		if i := strings.IndexFunc(host, notIn("-._:%")); i >= 0 {
+			return nil, fmt.Errorf("%q: the host has %q in it", item, host[i:i+1])
+		}
 		n, _ := strconv.Atoi(port) // checked above
 		l := Listener{Name: strings.ToUpper(name), Host: host, Port: n}
 		if slices.ContainsFunc(all, func(o Listener) bool { return o.Name == l.Name }) {
@@ -98,6 +104,15 @@ func parseListenerList(v string) ([]Listener, error) {
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// notIn says of a character whether it is no letter, no digit and none of
+// others (for hosts as Kafka has it: SocketServerConfigs' pattern of a listener).
+func notIn(others string) func(rune) bool {
+	return func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune(others, r)
+	}
 }
 
 // advertisedProblem checks ADVERTISED_LISTENERS against the listeners.

@@ -17,6 +17,11 @@ func TestParseListeners(t *testing.T) {
 		"A://h:1,a://h:2":                "the name A is used twice",
 		"A://h:1,B://h:1":                "A and B have the same address",
 		"SASL_SSL://h:1":                 "SASL_SSL: TLS and SASL are not supported",
+		"A://[fe80::1%eth0]:1":           "[A://[fe80::1%eth0]:1]",
+		"A://my_host-1.example:1":        "[A://my_host-1.example:1]",
+		"A://a b:1":                      `"A://a b:1": the host has " " in it`,
+		"A B://h:1":                      `"A B://h:1": the name has " " in it`,
+		"A://user@h:1":                   `"A://user@h:1": the host has "@" in it`,
 	} {
 		l, err := ParseListeners(in)
 		got := fmt.Sprint(l)

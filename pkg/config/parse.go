@@ -65,10 +65,16 @@ func Parse(args, environ []string) (s *Settings, help string, err error) {
 		}
 	}
 	if len(mistakes) > 0 {
+		for i, m := range mistakes {
+			mistakes[i] = errors.New(lineBreaks.Replace(m.Error()))
+		}
 		return nil, "", errors.Join(mistakes...)
 	}
 	return s, "", nil
 }
+
+// lineBreaks shows those of a value, whose mistake is one line (FX-2).
+var lineBreaks = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 // variable is the value of a variable in os.Environ's form, of which the last counts; "" if there is none.
 func variable(environ []string, name string) (value string) {
@@ -106,6 +112,9 @@ func (s setting) check(v string) (string, error) {
 		b, err := parseBool(v)
 		return strconv.FormatBool(b), err
 	case s.typ.Kind() == reflect.String:
+		if v == "" && s.def != "" { // package env would take the default: not what --data-dir "$UNSET" means
+			return "", errors.New("must not be empty")
+		}
 		return v, nil
 	}
 	if s.unit == "bytes" {

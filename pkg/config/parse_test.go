@@ -51,6 +51,32 @@ func TestAllMistakesAreToldOneLineEach(t *testing.T) {
 	}
 }
 
+// FX-2: a value with line breaks is told in one line.
+func TestAMistakeIsOneLineWhateverTheValue(t *testing.T) {
+	_, _, err := Parse([]string{"--log-level", "a\nb"}, []string{"DOZE_KAFKA_TOPICS=a\r\nb:1"})
+	want := `--log-level=a\nb: must be one of: debug, info, warn, error` + "\n" +
+		`DOZE_KAFKA_TOPICS=a\r\nb:1: topic "a\r\nb:1": 'a\r\nb' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'` +
+		` (allowed: name[:partitions[:config=value[;config=value]]], several by commas)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+// FX-2: a flag with an empty value, as of a shell variable that is not set, is
+// no default; where the default is empty it takes back what the environment gave.
+func TestAnEmptyFlag(t *testing.T) {
+	_, _, err := Parse([]string{"--data-dir", "", "--listeners="}, nil)
+	want := "--data-dir=: must not be empty (allowed: a directory)\n" +
+		"--listeners=: must not be empty (allowed: NAME://host:port, several by commas; port 0 takes a free one)"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	s, _, err := Parse([]string{"--topics="}, []string{"DOZE_KAFKA_TOPICS=a", "DOZE_KAFKA_DATA_DIR="})
+	if err != nil || s.Topics != "" || s.DataDir != "./data" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // FX-2: a mistyped variable is not silent.
 func TestUnknownVariableIsWarnedOf(t *testing.T) {
 	s, _, err := Parse(nil, []string{"DOZE_KAFKA_TOPIC=a", "DOZE_KAFKA_ZZZZZZ=1"})
