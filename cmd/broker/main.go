@@ -35,10 +35,21 @@ const gcPercent = 400
 var version = ""
 
 func main() {
-	if os.Getenv("GOGC") == "" {
+	tuneCollector(os.Getenv, broker.MemoryLimit())
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// tuneCollector sets gcPercent and, in a control group with a memory limit,
+// Go's soft limit a tenth below it: a few requests of 100 MiB would otherwise
+// leave so much garbage that the kernel kills the process. Go's own variables
+// have their way.
+func tuneCollector(getenv func(string) string, limit int64) {
+	if getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	if getenv("GOMEMLIMIT") == "" && limit > 0 {
+		debug.SetMemoryLimit(limit - limit/10)
+	}
 }
 
 func run(args, environ []string, stdout, stderr io.Writer) int {

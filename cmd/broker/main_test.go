@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -236,5 +237,27 @@ func TestFailedStartIsOneLine(t *testing.T) {
 	code, _, stderr := runCommand(append(localArgs(dir), "--log-level", "error"), nil)
 	if code != exitFailed || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, dir) {
 		t.Errorf("%d\n%s", code, stderr)
+	}
+}
+
+// FX-8: the collector knows the memory limit of the container, unless Go's own
+// variable says otherwise.
+func TestTheCollectorKeepsToTheMemoryLimit(t *testing.T) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	defer debug.SetGCPercent(percent)
+	defer debug.SetMemoryLimit(limit)
+	for _, c := range []struct {
+		variable    string
+		limit, want int64
+	}{{"", 0, limit}, {"GOMEMLIMIT", 1 << 30, limit}, {"", 1 << 30, 1<<30 - (1<<30)/10}} {
+		tuneCollector(func(name string) string {
+			if name == c.variable {
+				return "1"
+			}
+			return ""
+		}, c.limit)
+		if got := debug.SetMemoryLimit(-1); got != c.want {
+			t.Errorf("%q, %d: the limit is %d, want %d", c.variable, c.limit, got, c.want)
+		}
 	}
 }
