@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
@@ -68,6 +69,10 @@ func (h *Handler) fetch(_ context.Context, req *server.Request) server.Reply {
 		c.header.errorCode = h.code(req, err)
 		return reply
 	}
+	if len(c.asks) > 0 && !knownIsolation(c.body.IsolationLevel) {
+		c.refuse(kerr.UnknownServerError)
+		return reply
+	}
 	size, urgent := c.read()
 	if c.limits.maxWait > 0 && len(c.asks) > 0 && size < c.limits.minBytes && !urgent {
 		c.releaseRegions() // they are read again, and a segment may go in the meantime
@@ -84,12 +89,38 @@ func replicaID(body *kmsg.FetchRequest) int32 {
 	return body.ReplicaID
 }
 
+// knownIsolation says whether there is such an isolation level; Kafka fails on any other (IsolationLevel.forId).
+func knownIsolation(level int8) bool {
+	return level == int8(kafka.ReadUncommitted) || level == int8(kafka.ReadCommitted)
+}
+
+// refuse makes the response one of an error (FetchRequest.getErrorResponse):
+// up to v12 each partition of the request has it too. A session that has accepted the request stays as it is.
+func (c *fetchCall) refuse(err *kerr.Error) {
+	c.session.context = nil
+	c.header.errorCode = err.Code
+	clear(c.results)
+	c.results = c.results[:0]
+	if c.req.Version >= topicIDsFrom {
+		return
+	}
+	for i := range c.body.Topics {
+		t := &c.body.Topics[i]
+		for j := range t.Partitions {
+			r := fetchResult{topic: t.Topic, partition: t.Partitions[j].Partition}
+			r.failUnread(err.Code)
+			c.results = append(c.results, r)
+		}
+	}
+}
+
 // respond settles the session and encodes.
 func (c *fetchCall) respond() (*server.Response, error) {
 	c.settle()
 	c.header.nodeID = c.h.NodeID
 	for i := range c.results {
-		if c.results[i].tellLeader {
+		if c.results[i].tellLeader && !c.limits.follower { // a replica knows where its leader is
+			c.header.tellNode = true
 			c.header.nodeHost, c.header.nodePort = c.h.self(c.req.Conn)
 			break
 		}

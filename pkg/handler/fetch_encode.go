@@ -47,10 +47,10 @@ type fetchHeader struct {
 	version   int16
 	errorCode int16
 	sessionID int32
-	// node is told if any partition has a current leader (v16).
-	nodeID   int32
-	nodeHost string
-	nodePort int32
+	tellNode  bool // with the address of the current leaders that partitions tell (v16)
+	nodeID    int32
+	nodeHost  string
+	nodePort  int32
 }
 
 // A fetchResult is the answer for one partition.
@@ -79,6 +79,12 @@ func (r *fetchResult) fail(code int16) {
 	r.highWatermark, r.lastStable, r.logStart = -1, -1, -1
 	r.aborted, r.diverges = nil, false
 	r.release()
+}
+
+// failUnread is fail where no read was tried: Kafka leaves the aborted transactions empty then (FetchResponse.partitionResponse).
+func (r *fetchResult) failUnread(code int16) {
+	r.fail(code)
+	r.aborted = []commitlog.AbortedTransaction{}
 }
 
 // release lets the region go.
@@ -117,7 +123,6 @@ func (e *fetchEncoder) encode(h *fetchHeader, results []fetchResult) []server.Pa
 		e.int32(h.sessionID)
 	}
 	e.arrayLen(topicRuns(results), flexible)
-	leader := false
 	for len(results) > 0 {
 		n := 1
 		for n < len(results) && results[n].sameTopic(&results[0]) {
@@ -131,7 +136,6 @@ func (e *fetchEncoder) encode(h *fetchHeader, results []fetchResult) []server.Pa
 		e.arrayLen(n, flexible)
 		for i := range results[:n] {
 			e.partition(h, &results[i], flexible)
-			leader = leader || results[i].tellLeader
 		}
 		if flexible {
 			e.buf = append(e.buf, 0)
@@ -140,7 +144,7 @@ func (e *fetchEncoder) encode(h *fetchHeader, results []fetchResult) []server.Pa
 	}
 	switch {
 	case !flexible:
-	case h.version >= leadersFrom && leader:
+	case h.version >= leadersFrom && h.tellNode:
 		e.nodeEndpoints(h)
 	default:
 		e.buf = append(e.buf, 0)

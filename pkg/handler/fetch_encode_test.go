@@ -54,7 +54,7 @@ func join(t testing.TB, parts []server.Part) []byte {
 type generator struct{ *rand.Rand }
 
 func (g generator) response(version int16) (fetchHeader, []fetchResult) {
-	h := fetchHeader{version: version, nodeID: g.Int32(), nodeHost: strings.Repeat("h", g.IntN(300)), nodePort: g.Int32N(65536)}
+	h := fetchHeader{version: version, tellNode: g.IntN(2) == 0, nodeID: g.Int32(), nodeHost: strings.Repeat("h", g.IntN(300)), nodePort: g.Int32N(65536)}
 	if version >= 7 {
 		h.sessionID = g.Int32()
 		if g.IntN(4) == 0 {
@@ -110,7 +110,6 @@ func (g generator) result(r fetchResult) fetchResult {
 func expect(t testing.TB, h *fetchHeader, results []fetchResult) *kmsg.FetchResponse {
 	want := kmsg.NewPtrFetchResponse()
 	want.Version, want.ErrorCode, want.SessionID = h.version, h.errorCode, h.sessionID
-	leader := false
 	for i := range results {
 		r := &results[i]
 		if i == 0 || !r.sameTopic(&results[i-1]) {
@@ -138,12 +137,11 @@ func expect(t testing.TB, h *fetchHeader, results []fetchResult) *kmsg.FetchResp
 		}
 		if r.tellLeader && h.version >= leadersFrom {
 			p.CurrentLeader.LeaderID, p.CurrentLeader.LeaderEpoch = h.nodeID, r.epoch
-			leader = true
 		}
 		last := &want.Topics[len(want.Topics)-1]
 		last.Partitions = append(last.Partitions, p)
 	}
-	if leader {
+	if h.tellNode && h.version >= leadersFrom {
 		b := kmsg.NewFetchResponseBroker()
 		b.NodeID, b.Host, b.Port = h.nodeID, h.nodeHost, h.nodePort
 		want.Brokers = append(want.Brokers, b)

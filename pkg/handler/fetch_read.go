@@ -75,12 +75,23 @@ func (c *fetchCall) readOne(a *fetchAsk, r *fetchResult, left int, wholeFirst bo
 	}
 	r.highWatermark, r.lastStable, r.logStart = s.HighWatermark, s.LastStable, s.LogStart
 	r.region = s.Region
+	if a.maxBytes < 0 && a.offset < c.readable(s.HighWatermark, s.LastStable) {
+		return kerr.UnknownServerError // a segment does not read backwards (LogSegment.read)
+	}
 	// Kafka has no list of aborted transactions with records that it holds back
 	// because the first batch does not fit.
 	if c.limits.isolation == kafka.ReadCommitted && (s.Region.Length > 0 || a.offset >= s.LastStable) {
 		r.aborted = s.Aborted
 	}
 	return nil
+}
+
+// readable is the end of what the fetch may see.
+func (c *fetchCall) readable(highWatermark, lastStable int64) int64 {
+	if c.limits.isolation == kafka.ReadCommitted {
+		return lastStable
+	}
+	return highWatermark
 }
 
 // diverge compares the epoch of the last record that the client has with the
@@ -156,10 +167,7 @@ func (c *fetchCall) enough() bool {
 			return true
 		}
 		o := a.log.Offsets()
-		end := o.HighWatermark
-		if c.limits.isolation == kafka.ReadCommitted {
-			end = o.LastStable
-		}
+		end := c.readable(o.HighWatermark, o.LastStable)
 		if a.offset == end {
 			continue
 		}

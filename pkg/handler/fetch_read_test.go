@@ -120,7 +120,11 @@ func TestFetchAsAReplicaIsRefused(t *testing.T) {
 	k.eachVersion(kmsg.Fetch, func(t *testing.T, version int16) {
 		req := fetchRequest(all(made, 0))
 		req.ReplicaID, req.ReplicaState.ID = 5, 5
-		wantUnread(t, k.fetched(version, req)[0], kerr.NotLeaderForPartition)
+		resp := ask[*kmsg.FetchResponse](k, version, req)
+		wantUnread(t, partitionsOf(resp)[0], kerr.NotLeaderForPartition)
+		if len(resp.Brokers) != 0 { // where it is a replica knows
+			t.Fatalf("%+v", resp.Brokers)
+		}
 	})
 }
 
@@ -300,4 +304,35 @@ func TestFetchLongPoll(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A negative limit fails where there is something to read, and only there.
+func TestFetchWithANegativePartitionLimit(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 2)
+	k.append("a", 0, "x")
+	end, other := all(made, 1), all(made, 0)
+	end.max, other.max, other.partition = -1, -1, 1
+	beyond := all(made, 2)
+	beyond.max = -1
+	some := all(made, 0)
+	some.max = -1
+	wantUnread(t, k.fetched(12, fetchRequest(some))[0], kerr.UnknownServerError)
+	wantUnread(t, k.fetched(12, fetchRequest(beyond))[0], kerr.OffsetOutOfRange)
+	for _, p := range k.fetched(12, fetchRequest(end, other)) {
+		wantCode(t, p.ErrorCode, nil)
+	}
+}
+
+// An epoch below 0 is none in Fetch (FetchRequest.optionalEpoch), where ListOffsets compares any but -1.
+func TestFetchTakesANegativeEpochForNone(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 1)
+	k.append("a", 0, "x")
+	req := fetchRequest(all(made, 0))
+	req.Topics[0].Partitions[0].CurrentLeaderEpoch, req.Topics[0].Partitions[0].LastFetchedEpoch = -2, -2
+	wantCode(t, k.fetched(12, req)[0].ErrorCode, nil)
+	list := listRequest("a", 0, -1)
+	list.Topics[0].Partitions[0].CurrentLeaderEpoch = -2
+	wantCode(t, ask[*kmsg.ListOffsetsResponse](k, 7, list).Topics[0].Partitions[0].ErrorCode, kerr.FencedLeaderEpoch)
 }

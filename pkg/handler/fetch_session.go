@@ -1,13 +1,12 @@
 package handler
 
 import (
+	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/dozekafka/doze-kafka/pkg/commitlog"
 	"github.com/dozekafka/doze-kafka/pkg/fetchsession"
-	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
 )
 
@@ -83,12 +82,13 @@ func (c *fetchCall) begin() error {
 		c.asks = append(c.asks, fetchAsk{
 			topic: t, log: log, err: err, partition: p.Partition,
 			offset: p.FetchOffset, maxBytes: p.MaxBytes,
-			leaderEpoch: p.CurrentLeaderEpoch, lastFetchedEpoch: p.LastFetchedEpoch,
+			leaderEpoch: max(p.CurrentLeaderEpoch, noEpoch), lastFetchedEpoch: max(p.LastFetchedEpoch, noEpoch), // FetchRequest.optionalEpoch
 		})
 		c.results = append(c.results, fetchResult{at: i, topic: p.Topic, topicID: p.ID, partition: p.Partition})
 	}
 	if missing > 0 {
-		c.addMissing()
+		c.addMissing(kerr.UnknownTopicID) // Kafka finds these first
+		c.addMissing(kerr.UnknownTopicOrPartition)
 	}
 	return nil
 }
@@ -136,15 +136,13 @@ func (c *fetchCall) lookup(p *fetchsession.Partition) (*topic.Topic, error) {
 	return t, nil
 }
 
-// addMissing adds the results of what is not there. They do not end the wait for
-// the others. Kafka leaves their aborted transactions empty (FetchResponse.partitionResponse).
-func (c *fetchCall) addMissing() {
+// addMissing adds the results of what is not there for this reason. They do not end the wait for the others.
+func (c *fetchCall) addMissing(reason *kerr.Error) {
 	for i := range c.session.partitions {
 		p := &c.session.partitions[i]
-		if _, err := c.lookup(p); err != nil {
+		if _, err := c.lookup(p); errors.Is(err, reason) {
 			r := fetchResult{at: i, topic: p.Topic, topicID: p.ID, partition: p.Partition}
-			r.fail(kafka.ErrorCode(err))
-			r.aborted = []commitlog.AbortedTransaction{}
+			r.failUnread(reason.Code)
 			c.results = append(c.results, r)
 		}
 	}

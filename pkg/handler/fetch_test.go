@@ -248,3 +248,28 @@ func BenchmarkFetch(b *testing.B) {
 		}
 	})
 }
+
+// Kafka fails on an isolation level that is none, as soon as there is something to read.
+func TestFetchWithAnUnknownIsolationLevel(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 1)
+	k.append("a", 0, "x")
+	k.eachVersion(kmsg.Fetch, func(t *testing.T, version int16) {
+		req := fetchRequest(all(made, 0))
+		req.IsolationLevel = 2
+		resp := ask[*kmsg.FetchResponse](k, version, req)
+		if version >= 7 {
+			wantCode(t, resp.ErrorCode, kerr.UnknownServerError)
+		}
+		if version >= 13 {
+			if len(resp.Topics) != 0 {
+				t.Fatalf("%+v", resp)
+			}
+			return
+		}
+		wantUnread(t, partitionsOf(resp)[0], kerr.UnknownServerError)
+	})
+	none := fetchRequest()
+	none.IsolationLevel = 2
+	wantCode(t, ask[*kmsg.FetchResponse](k, 12, none).ErrorCode, nil)
+}
