@@ -25,41 +25,68 @@ var notFound = commitlog.TimestampOffset{Offset: -1, Timestamp: -1, Epoch: noEpo
 // listOffsets finds offsets by time and the log's ends (ReplicaManager.fetchOffset).
 func (h *Handler) listOffsets(req *server.Request) kmsg.Response {
 	body := req.Body.(*kmsg.ListOffsetsRequest)
+	l := offsetLister{h: h, req: req, iso: kafka.Isolation(body.IsolationLevel), failed: !knownIsolation(body.IsolationLevel), twice: duplicates(body)}
 	resp := kmsg.NewPtrListOffsetsResponse()
 	resp.SetVersion(req.Version)
-	twice := duplicates(body)
+	places := make(map[string]int, len(body.Topics))
 	for i := range body.Topics {
 		in := &body.Topics[i]
-		out := kmsg.NewListOffsetsResponseTopic()
-		out.Topic = in.Topic
-		for j := range in.Partitions {
-			p := &in.Partitions[j]
-			tp := kafka.TopicPartition{Topic: in.Topic, Partition: p.Partition}
-			r := kmsg.NewListOffsetsResponseTopicPartition()
-			r.Partition, r.Timestamp, r.Offset = p.Partition, -1, -1
-			var err error
-			found := notFound
-			switch times, dup := twice[tp]; {
-			case dup && times == 0: // answered at its first place
-				continue
-			case dup:
-				twice[tp] = 0
-				err = kerr.InvalidRequest
-			case unsupportedTimestamp(p.Timestamp, req.Version):
-				err = kerr.UnsupportedVersion
-			default:
-				found, err = h.findOffset(in.Topic, p, kafka.Isolation(body.IsolationLevel))
-			}
-			if err != nil {
-				r.ErrorCode = h.code(req, err)
-			} else {
-				r.Timestamp, r.Offset, r.LeaderEpoch = found.Timestamp, found.Offset, found.Epoch
-			}
-			out.Partitions = append(out.Partitions, r)
+		if len(in.Partitions) == 0 {
+			continue // nothing is told of it
 		}
-		resp.Topics = append(resp.Topics, out)
+		place, ok := places[in.Topic]
+		if !ok {
+			place = len(resp.Topics)
+			places[in.Topic] = place
+			out := kmsg.NewListOffsetsResponseTopic()
+			out.Topic = in.Topic
+			resp.Topics = append(resp.Topics, out)
+		}
+		out := &resp.Topics[place]
+		for j := range in.Partitions {
+			if r, ok := l.answer(in.Topic, &in.Partitions[j]); ok {
+				out.Partitions = append(out.Partitions, r)
+			}
+		}
 	}
 	return resp
+}
+
+// An offsetLister answers the partitions of one ListOffsets request.
+type offsetLister struct {
+	h      *Handler
+	req    *server.Request
+	iso    kafka.Isolation
+	failed bool                         // there is no such isolation level
+	twice  map[kafka.TopicPartition]int // partitions that are named more than once: 1, and 0 once they are answered
+}
+
+// answer answers one partition; false for one that is answered already.
+func (l *offsetLister) answer(name string, p *kmsg.ListOffsetsRequestTopicPartition) (kmsg.ListOffsetsResponseTopicPartition, bool) {
+	r := kmsg.NewListOffsetsResponseTopicPartition()
+	r.Partition, r.Timestamp, r.Offset = p.Partition, -1, -1
+	tp := kafka.TopicPartition{Topic: name, Partition: p.Partition}
+	var err error
+	found := notFound
+	switch times, dup := l.twice[tp]; {
+	case l.failed:
+		err = kerr.UnknownServerError
+	case dup && times == 0:
+		return r, false
+	case dup:
+		l.twice[tp] = 0
+		err = kerr.InvalidRequest
+	case unsupportedTimestamp(p.Timestamp, l.req.Version):
+		err = kerr.UnsupportedVersion
+	default:
+		found, err = l.h.findOffset(name, p, l.iso)
+	}
+	if err != nil {
+		r.ErrorCode = l.h.code(l.req, err)
+		return r, true
+	}
+	r.Timestamp, r.Offset, r.LeaderEpoch = found.Timestamp, found.Offset, found.Epoch
+	return r, true
 }
 
 // duplicates finds the partitions that a request names more than once; nil if there are none.

@@ -124,3 +124,29 @@ func TestListOffsetsRefusesDuplicates(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 }
+
+// The answers of a topic are together, and one without partitions has none.
+func TestListOffsetsAnswersATopicOnce(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 2)
+	k.create("b", 1)
+	req := listRequest("a", 0, -1)
+	req.Topics = append(req.Topics, listRequest("b", 0, -1).Topics[0], listRequest("a", 1, -1).Topics[0], listRequest("c", 0, -1).Topics[0])
+	req.Topics[3].Partitions = nil
+	got := ask[*kmsg.ListOffsetsResponse](k, 7, req).Topics
+	if len(got) != 2 || got[0].Topic != "a" || len(got[0].Partitions) != 2 || got[1].Topic != "b" || len(got[1].Partitions) != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestListOffsetsWithAnUnknownIsolationLevel(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	req := listRequest("a", 0, -1)
+	req.IsolationLevel = 2
+	got := ask[*kmsg.ListOffsetsResponse](k, 7, req).Topics[0].Partitions[0]
+	wantCode(t, got.ErrorCode, kerr.UnknownServerError)
+	if got.Offset != -1 || got.LeaderEpoch != -1 {
+		t.Fatalf("%+v", got)
+	}
+}
