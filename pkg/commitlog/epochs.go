@@ -31,7 +31,7 @@ func (l *Log) EndOffsetForEpoch(epoch int32) (foundEpoch int32, end int64, err e
 	switch {
 	case epoch == l.o.Epoch:
 		return epoch, at.End, nil
-	case epoch < 0 || epoch > l.o.Epoch:
+	case epoch == -1 || epoch > l.o.Epoch: // any other number below 0 is an epoch that came before
 		return -1, -1, nil
 	}
 	found, end, err := l.firstAbove(epoch)

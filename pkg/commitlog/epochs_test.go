@@ -27,7 +27,7 @@ func TestEndOffsetForEpochAgreesWithACache(t *testing.T) {
 	check := func(l *Log, current int32) {
 		t.Helper()
 		at := l.Offsets()
-		for epoch := int32(-1); epoch <= current+1; epoch++ {
+		for epoch := int32(-2); epoch <= current+1; epoch++ {
 			// The cache of this start: earlier epochs with batches, then the current one.
 			known := append(append([]start(nil), cache...), start{current, l.opened})
 			for len(known) > 1 && known[1].offset <= at.LogStart {
@@ -38,7 +38,7 @@ func TestEndOffsetForEpochAgreesWithACache(t *testing.T) {
 			switch {
 			case epoch == current:
 				wantEpoch, wantEnd = epoch, at.End
-			case epoch < 0 || epoch > current:
+			case epoch == -1 || epoch > current:
 			case epoch < known[0].epoch:
 				wantEpoch, wantEnd = epoch, known[0].offset
 			default:

@@ -24,6 +24,7 @@ func TestOffsetForLeaderEpoch(t *testing.T) {
 			{"a", testEpoch, testEpoch, nil, testEpoch, 2},
 			{"a", -1, testEpoch + 1, nil, -1, -1},
 			{"a", -1, -1, nil, -1, -1},
+			{"a", -1, -2, nil, -2, 0},
 			{"a", -1, testEpoch - 1, nil, testEpoch - 1, 0},
 			{"a", testEpoch - 1, testEpoch, kerr.FencedLeaderEpoch, -1, -1},
 			{"a", testEpoch + 1, testEpoch, kerr.UnknownLeaderEpoch, -1, -1},
