@@ -30,8 +30,8 @@ var brokerConfigs = []brokerConfig{
 	{"delete.topic.enable", TypeBoolean, "", fixed("true"), "Whether topics can be deleted."},
 	{"listener.security.protocol.map", TypeString, "LISTENERS", protocolMap, "The security protocol of each listener."},
 	{"listeners", TypeList, "LISTENERS", func(s *Settings) string { return s.Listeners }, "The addresses that the broker listens on."},
-	{"log.dir", TypeString, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
-	{"log.dirs", TypeString, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
+	{"log.dir", TypeList, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
+	{"log.dirs", TypeList, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
 	{"node.id", TypeInt, "NODE_ID", func(s *Settings) string { return number(int64(s.NodeID)) }, "The broker's id."},
 	{"num.partitions", TypeInt, "NUM_PARTITIONS", func(s *Settings) string { return number(int64(s.NumPartitions)) }, "Partitions of a topic that is made without a number."},
 	{"process.roles", TypeList, "", fixed("broker,controller"), "The roles of this process."},
@@ -77,9 +77,10 @@ func DescribeBroker(s *Settings) []Entry {
 
 // brokerEntries are the entries for the broker properties behind a topic config.
 func (c *topicConfig) brokerEntries(s *Settings) []Entry {
-	synonyms := c.properties(s)
+	properties := c.properties(s)
 	var all []Entry
 	for i, b := range c.broker {
+		synonyms := startingWith(b.name, properties) // of log.roll.hours, log.roll.ms is none
 		e := Entry{Name: b.name, ReadOnly: true, Type: b.typ, Doc: c.doc, Source: SourceDefault, Synonyms: synonyms}
 		if e.Type == TypeUnknown {
 			e.Type = c.typ

@@ -34,18 +34,18 @@ type Entry struct {
 	Synonyms  []Synonym // highest precedence first
 }
 
-// DescribeTopic lists every topic config, by name, with the overrides of one
+// DescribeTopic lists every topic config, a hidden one only if it is set, by name, with the overrides of one
 // topic (ConfigHelper.createTopicConfigEntry). The source of an entry is that of its first
 // synonym; values are in the form of ConfigDef.convertToString.
 func DescribeTopic(s *Settings, overrides map[string]string) []Entry {
 	all := make([]Entry, 0, len(topicConfigs))
 	for i := range topicConfigs {
 		c := &topicConfigs[i]
-		if c.hidden {
+		raw, set := overrides[c.name]
+		if c.hidden && !set {
 			continue
 		}
 		e := Entry{Name: c.name, Type: c.typ, Doc: c.doc, Source: SourceDefault}
-		raw, set := overrides[c.name]
 		if !set {
 			raw = c.defaultValue(s)
 		}
@@ -73,9 +73,13 @@ func (c *topicConfig) brokerSynonyms(s *Settings) []Synonym {
 	if len(c.broker) == 0 {
 		return nil
 	}
-	all := c.properties(s)
+	return startingWith(c.broker[0].name, c.properties(s))
+}
+
+// startingWith drops the synonyms before the first of this name.
+func startingWith(name string, all []Synonym) []Synonym {
 	for i, y := range all {
-		if y.Name == c.broker[0].name {
+		if y.Name == name {
 			return all[i:]
 		}
 	}

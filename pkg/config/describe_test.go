@@ -51,6 +51,9 @@ func TestDescribeTopicTellsSourcesAndSynonyms(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, show(got, name), want)
 		}
 	}
+	if hidden := show(DescribeTopic(s, map[string]string{"internal.segment.bytes": "5"}), "internal.segment.bytes"); hidden != "5 1 [internal.segment.bytes=5 1]" {
+		t.Errorf("internal.segment.bytes: %s", hidden)
+	}
 	if len(got) != 37 || !slices.IsSortedFunc(got, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("%d configs", len(got))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -71,7 +72,7 @@ func parse(name, raw string, t Type) (value, error) {
 		}
 	case TypeInt, TypeShort, TypeLong:
 		bits := map[Type]int{TypeInt: 32, TypeShort: 16, TypeLong: 64}[t]
-		n, err := strconv.ParseInt(trimmed, 10, bits)
+		n, err := strconv.ParseInt(strings.Map(asciiDigit, trimmed), 10, bits)
 		if err != nil {
 			return v, badValue(name, raw, "Not a number of type "+t.String())
 		}
@@ -92,6 +93,19 @@ func parse(name, raw string, t Type) (value, error) {
 		v.text = trimmed
 	}
 	return v, nil
+}
+
+// asciiDigit turns a digit of another script into ours: Java reads numbers in all of them.
+func asciiDigit(r rune) rune {
+	if r <= unicode.MaxASCII || !unicode.IsDigit(r) {
+		return r
+	}
+	for _, t := range unicode.Nd.R16 { // Java looks at UTF-16 units, so that no script beyond counts
+		if lo, hi := rune(t.Lo), rune(t.Hi); lo <= r && r <= hi {
+			return '0' + (r-lo)%10 // a script's ten are in a row
+		}
+	}
+	return r
 }
 
 // String is ConfigDef.convertToString: the form in which values are described.

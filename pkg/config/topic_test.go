@@ -107,3 +107,18 @@ func BenchmarkEffectiveTopic(b *testing.B) {
 		_, _ = EffectiveTopic(s, o)
 	}
 }
+
+// Integer.parseInt and Long.parseLong read the digits of every script.
+func TestNumbersAreReadInEveryScript(t *testing.T) {
+	for raw, want := range map[string]int64{"٥": 5, "-٤٢": -42, "१०": 10, "9": 9} {
+		topic, err := EffectiveTopic(Default(), map[string]string{"retention.bytes": raw})
+		if err != nil || topic.RetentionBytes != want {
+			t.Errorf("%q: %v, %v", raw, topic, err)
+		}
+	}
+	for _, raw := range []string{"²", "Ⅴ", "五", "𝟓"} { // no decimal digits, or not in one UTF-16 unit
+		if err := ValidateTopic(Default(), map[string]string{"retention.bytes": raw}); err == nil {
+			t.Errorf("%q is taken for a number", raw)
+		}
+	}
+}
