@@ -30,10 +30,12 @@ func (c Codec) String() string {
 
 func (c Codec) known() bool { return c >= None && c <= Zstd }
 
-// check refuses the codecs 5 to 7, which Kafka has not given a meaning.
+// check refuses the codecs 5 to 7, which Kafka has not given a meaning: it
+// throws an IllegalArgumentException, which is UNKNOWN_SERVER_ERROR to a client
+// (recorded: produce-codecs).
 func (c Codec) check() error {
 	if c.known() {
 		return nil
 	}
-	return &InvalidError{Err: kerr.UnsupportedCompressionType, Message: fmt.Sprintf("Unknown compression type id: %d", int8(c))}
+	return &InvalidError{Err: kerr.UnknownServerError, Message: fmt.Sprintf("Unknown compression type id: %d", int8(c))}
 }

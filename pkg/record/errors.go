@@ -10,14 +10,14 @@ import (
 var (
 	// ErrShort says that a buffer ends within a batch.
 	ErrShort = errors.New("record: the buffer ends within a batch")
-	// ErrCorrupt is CORRUPT_MESSAGE: a batch whose length, magic, checksum or
-	// compressed payload is broken. errors.Is finds it in the errors of this package.
+	// ErrCorrupt is CORRUPT_MESSAGE: a batch whose length, magic or checksum is
+	// broken. errors.Is finds it in the errors of this package.
 	ErrCorrupt error = kerr.CorruptMessage
 )
 
 // An InvalidError refuses a batch. Err is the code that the client gets:
-// INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE or
-// UNSUPPORTED_COMPRESSION_TYPE.
+// INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE or, for a
+// payload that can't be decompressed, UNKNOWN_SERVER_ERROR.
 type InvalidError struct {
 	Err *kerr.Error
 	// Message is the text of Kafka's exception. Kafka sends it to the client
@@ -55,9 +55,9 @@ var (
 	errCount     = &InvalidError{Err: kerr.InvalidRecord, Message: "Found invalid record count in magic v2 batch"}
 )
 
-// undecodable says that a batch's payload is no valid stream of its codec.
-// (Kafka throws a KafkaException, which a client sees as UNKNOWN_SERVER_ERROR;
-// the batch is to blame, not the broker, and the code says so here.)
+// undecodable says that a batch's payload is no valid stream of its codec. Kafka
+// throws a KafkaException for it, which a client sees as UNKNOWN_SERVER_ERROR
+// (recorded: produce-codecs, produce-rejections), although the batch is to blame.
 func undecodable(c Codec, err error) error {
-	return &InvalidError{Err: kerr.CorruptMessage, Message: fmt.Sprintf("Failed to decompress record stream (%s): %v", c, err)}
+	return &InvalidError{Err: kerr.UnknownServerError, Message: fmt.Sprintf("Failed to decompress record stream (%s): %v", c, err)}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -129,7 +130,7 @@ func TestBrokenPayloadsAreCorrupt(t *testing.T) {
 			cut := withPayload(plain, c, payload[:n])
 			if _, err := Validate(cut, rules()); err == nil {
 				t.Errorf("%s cut to %d bytes is valid", c, n)
-			} else if !errors.Is(err, ErrCorrupt) {
+			} else if !errors.Is(err, kerr.UnknownServerError) {
 				// A framing of blocks can end early in good order, and no
 				// zstd frame at all is an empty stream: the records are cut.
 				if c != Snappy && (c != Zstd || n > 0) {
@@ -138,7 +139,7 @@ func TestBrokenPayloadsAreCorrupt(t *testing.T) {
 			}
 		}
 		junk := withPayload(plain, c, bytes.Repeat([]byte{0xa5}, 300))
-		if _, err := Validate(junk, rules()); !errors.Is(err, ErrCorrupt) {
+		if _, err := Validate(junk, rules()); !errors.Is(err, kerr.UnknownServerError) {
 			t.Errorf("%s junk: %v", c, err)
 		}
 	}
@@ -149,13 +150,13 @@ func TestChecksumsOfStreamsAreVerified(t *testing.T) {
 	b := sample(t, Options{Codec: Gzip}, 10)
 	b[len(b)-5] ^= 1 // the CRC in the gzip trailer
 	b.SetCRC()
-	if _, err := Validate(b, rules()); !errors.Is(err, ErrCorrupt) {
+	if _, err := Validate(b, rules()); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("gzip: %v", err)
 	}
 	z := sample(t, Options{Codec: Zstd}, 10)
 	z[len(z)-1] ^= 1 // the frame's checksum
 	z.SetCRC()
-	if _, err := Validate(z, rules()); !errors.Is(err, ErrCorrupt) {
+	if _, err := Validate(z, rules()); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("zstd: %v", err)
 	}
 }
@@ -169,7 +170,7 @@ func TestSnappyThatLiesAboutItsLengthIsCorrupt(t *testing.T) {
 		for _, payload := range [][]byte{raw, chunk} {
 			b := withPayload(plain, Snappy, payload)
 			before := allocated()
-			if _, err := Validate(b, rules()); !errors.Is(err, ErrCorrupt) {
+			if _, err := Validate(b, rules()); !errors.Is(err, kerr.UnknownServerError) {
 				t.Errorf("declared %d: %v", declared, err)
 			}
 			if used := allocated() - before; used > 512<<10 {
@@ -206,7 +207,7 @@ func TestS2IsNotSnappy(t *testing.T) {
 	if !extended(b[HeaderSize:]) {
 		t.Skip("the encoder found no use for its extension")
 	}
-	if _, err := Validate(b, rules()); !errors.Is(err, ErrCorrupt) {
+	if _, err := Validate(b, rules()); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("S2: %v", err)
 	}
 	for _, size := range []int{0, 1, 50, 60, 61, 300, 70_000, 17 << 20} { // all lengths of literals
@@ -261,13 +262,19 @@ func TestReadsTheLZ4FramesThatKafkaReads(t *testing.T) {
 			p[6] = byte(xxHash32(p[4:6]) >> 8)
 		}
 		b := withPayload(plain, LZ4, p)
-		if _, err := Validate(b, rules()); !errors.Is(err, ErrCorrupt) {
+		if _, err := Validate(b, rules()); !errors.Is(err, kerr.UnknownServerError) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for cut := 1; cut < 5; cut++ { // Kafka wants the content checksum to be there (produce-codecs), and does not look at it
+		p := frame(lz4.ChecksumOption(true))
+		if _, err := Validate(withPayload(plain, LZ4, p[:len(p)-cut]), rules()); !errors.Is(err, kerr.UnknownServerError) {
+			t.Errorf("content checksum without its last %d bytes: %v", cut, err)
 		}
 	}
 	p := frame(lz4.BlockChecksumOption(true))
 	p[20]++
-	if _, err := Validate(withPayload(plain, LZ4, p), rules()); !errors.Is(err, ErrCorrupt) {
+	if _, err := Validate(withPayload(plain, LZ4, p), rules()); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("block checksum: %v", err)
 	}
 }
@@ -316,7 +323,7 @@ func TestZstdWindows(t *testing.T) {
 		}
 	}
 	big := withPayload(plain, Zstd, payload(256<<20))
-	if _, err := Validate(big, rules()); !errors.Is(err, ErrCorrupt) {
+	if _, err := Validate(big, rules()); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("256 MiB: %v", err)
 	}
 	if memory.free != maxWindow {
@@ -350,11 +357,11 @@ func TestInflaterReadsToTheEndOnce(t *testing.T) {
 	}
 }
 
-func TestUnknownCodecIsUnsupported(t *testing.T) {
+func TestUnknownCodecIsAnUnknownServerError(t *testing.T) {
 	for c := Codec(5); c < 8; c++ {
 		b := withPayload(sample(t, Options{}, 1), c, []byte("x"))
 		var invalid *InvalidError
-		if _, err := Validate(b, rules()); !errors.As(err, &invalid) || invalid.Err.Message != "UNSUPPORTED_COMPRESSION_TYPE" {
+		if _, err := Validate(b, rules()); !errors.As(err, &invalid) || invalid.Err.Message != "UNKNOWN_SERVER_ERROR" {
 			t.Errorf("%s: %v", c, err)
 		}
 	}

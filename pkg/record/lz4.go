@@ -11,7 +11,8 @@ import (
 
 // One LZ4 frame, and exactly the frames that Kafka's Lz4BlockInputStream
 // reads: independent blocks, no dictionary, and nothing is looked at after the
-// end mark (neither a content checksum nor a second frame). It is read here
+// end mark (no second frame; a content checksum has to be there, and may be
+// anything). It is read here
 // and not by lz4.Reader so that no frame is stored that a Java consumer can't read.
 //
 //	0  4  magic 0x184D2204, little endian like all of it
@@ -21,6 +22,7 @@ import (
 //	   1  second byte of xxHash32 of the bytes from 4 on
 //	      blocks: 4 bytes of length (top bit: stored as is), the block, its xxHash32 if flagged
 //	   4  end mark 0
+//	   4  content checksum, if flagged
 const (
 	lz4Magic       = 0x184D2204
 	lz4Stored      = 1 << 31
@@ -29,6 +31,7 @@ const (
 	lz4Independent = 0x20
 	lz4BlockSum    = 0x10
 	lz4ContentSize = 0x08
+	lz4ContentSum  = 0x04
 	lz4Reserved    = 0x03
 	lz4Ratio       = 255 // a block's greatest
 )
@@ -43,10 +46,11 @@ var (
 )
 
 type lz4Frame struct {
-	in       []byte
-	out      []byte
-	maxBlock int
-	blockSum bool
+	in         []byte
+	out        []byte
+	maxBlock   int
+	blockSum   bool
+	contentSum bool
 }
 
 // reset reads the frame's header.
@@ -76,6 +80,7 @@ func (l *lz4Frame) reset(p []byte) error {
 	l.in = p[size+1:]
 	l.maxBlock = 1 << (2*(blocks>>4) + 8)
 	l.blockSum = flags&lz4BlockSum != 0
+	l.contentSum = flags&lz4ContentSum != 0
 	return nil
 }
 
@@ -87,6 +92,9 @@ func (l *lz4Frame) next() ([]byte, error) {
 	length := binary.LittleEndian.Uint32(l.in)
 	size := int64(length &^ lz4Stored)
 	if size == 0 {
+		if l.contentSum && len(l.in) < 8 {
+			return nil, io.ErrUnexpectedEOF
+		}
 		return nil, io.EOF
 	}
 	if size > int64(l.maxBlock) {

@@ -135,7 +135,7 @@ func TestOrderOfChecks(t *testing.T) {
 	r.MaxBytes = len(b)
 	refused(t, b, r, kerr.CorruptMessage)
 	b.SetCRC()
-	refused(t, b, r, kerr.UnsupportedCompressionType)
+	refused(t, b, r, kerr.UnknownServerError)
 	b.SetAttributes(attrControl)
 	b.SetCRC()
 	refused(t, b, r, kerr.InvalidRecord)
