@@ -31,11 +31,15 @@ func (s *State) Check(b record.Batch, verified bool) (repeat Batch, isRepeat boo
 	if b.Transactional() && !verified && (e == nil || e.txnFirst == noOffset || e.epoch != b.ProducerEpoch()) {
 		return Batch{}, false, fmt.Errorf("%w: producer %d: the batch is not part of an open transaction", kerr.InvalidTxnState, id)
 	}
+	last := noEpoch // of a producer of which nothing is known
+	if e != nil {
+		last = e.epoch
+	}
+	if epoch := b.ProducerEpoch(); epoch < last {
+		return Batch{}, false, fmt.Errorf("%w: producer %d: epoch %d is older than %d", kerr.InvalidProducerEpoch, id, epoch, last)
+	}
 	if e == nil {
 		return Batch{}, false, nil
-	}
-	if epoch := b.ProducerEpoch(); epoch < e.epoch {
-		return Batch{}, false, fmt.Errorf("%w: producer %d: epoch %d is older than %d", kerr.InvalidProducerEpoch, id, epoch, e.epoch)
 	}
 	if !e.inOrder(b) {
 		return Batch{}, false, fmt.Errorf("%w: producer %d epoch %d: sequence %d after %d",
