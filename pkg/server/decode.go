@@ -36,7 +36,7 @@ func (c *conn) decode(x *exchange) error {
 	x.overlap = spec.Overlap
 	if req.Version < spec.Min || req.Version > spec.Max {
 		if spec.AnyVersion {
-			return nil // the handler answers for it, with a nil Body
+			return checkAnyHeader(req, b) // the handler answers for it, with a nil Body
 		}
 		return malformedf("%s v%d is not spoken: v%d to v%d are", kmsg.NameForKey(req.Key), req.Version, spec.Min, spec.Max)
 	}
@@ -55,6 +55,17 @@ func (c *conn) decode(x *exchange) error {
 		return malformedf("%s v%d: %v", kmsg.NameForKey(req.Key), req.Version, err)
 	}
 	req.Body = body
+	return nil
+}
+
+// checkAnyHeader is about a version that is not spoken: it has the header of the
+// newest that is, of which only the body is not read.
+func checkAnyHeader(req *Request, b []byte) error {
+	newest := kmsg.RequestForKey(req.Key)
+	newest.SetVersion(req.Version)
+	if _, ok := skipTags(b); newest.IsFlexible() && !ok {
+		return malformedf("request header: tagged fields are cut short")
+	}
 	return nil
 }
 

@@ -13,16 +13,29 @@ import (
 // ApiVersions answers for itself when its version is not spoken: its body is
 // not decoded, and its answer has a header without tags.
 func TestApiVersionsOfAnyVersionReachesTheHandlerUndecoded(t *testing.T) {
-	for _, version := range []int16{-1, 5, 9, 32767} {
+	for version, tags := range map[int16][]byte{-1: nil, 6: {0}, 9: {1, 99, 1, 'x'}, 32767: {0}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := startPipe(t, Options{})
 			w := f.connect()
-			w.send(withSize(14, append(header(18, version), 0xde, 0xad, 0xbe, 0xef)))
+			w.send(withSize(14+int32(len(tags)), append(append(header(18, version), tags...), 0xde, 0xad, 0xbe, 0xef)))
 			rest := w.wantCorrelation(1)
 			if code := binary.BigEndian.Uint16(rest); code != 35 {
 				t.Errorf("error code %d, want UNSUPPORTED_VERSION", code)
 			}
 			w.close()
+			f.stop()
+		})
+	}
+}
+
+// Its header is read, which has tags above the newest version too (recorded: frames-headers).
+func TestApiVersionsOfALaterVersionNeedsTagsInItsHeader(t *testing.T) {
+	for _, tags := range [][]byte{nil, {1, 99}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := startPipe(t, Options{})
+			w := f.connect()
+			w.send(withSize(10+int32(len(tags)), append(header(18, 6), tags...)))
+			w.wantClosed()
 			f.stop()
 		})
 	}
