@@ -12,12 +12,12 @@ import (
 )
 
 // metadata.version is the one feature of Kafka's that exists here; its
-// supported range and level are those of a 4.4 broker (3.3-IV3 to 4.3-IV0,
-// MetadataVersion).
+// supported range and level are those of Kafka 4.4.0, as it was recorded
+// (MetadataVersion; from 3.3-IV3).
 const (
 	metadataVersion      = "metadata.version"
 	metadataVersionMin   = 7
-	metadataVersionLevel = 30
+	metadataVersionLevel = 33
 )
 
 // softwareName is what a client may call itself and its version (KIP-511, ApiVersionsRequest.isValid).

@@ -36,8 +36,8 @@ func TestApiVersionsListsWhatIsSpoken(t *testing.T) {
 			t.Fatalf("features %+v %+v at epoch %d", resp.SupportedFeatures, resp.FinalizedFeatures, resp.FinalizedFeaturesEpoch)
 		}
 		s, f := resp.SupportedFeatures[0], resp.FinalizedFeatures[0]
-		if s.Name != "metadata.version" || s.MinVersion != 7 || s.MaxVersion != 30 ||
-			f.Name != "metadata.version" || f.MinVersionLevel != 30 || f.MaxVersionLevel != 30 {
+		if s.Name != "metadata.version" || s.MinVersion != 7 || s.MaxVersion != 33 ||
+			f.Name != "metadata.version" || f.MinVersionLevel != 33 || f.MaxVersionLevel != 33 {
 			t.Fatalf("features %+v %+v", s, f)
 		}
 	})

@@ -167,7 +167,9 @@ func TestOverASocketUnknownVersions(t *testing.T) {
 	w.receive(1, 5, kmsg.NewPtrApiVersionsResponse(), false)
 
 	// A later version of ApiVersions is answered in v0.
-	later := kmsg.NewRequestFormatter().AppendRequest(nil, apiVersionsRequest(), 2)
+	newest := apiVersionsRequest()
+	newest.SetVersion(5)
+	later := kmsg.NewRequestFormatter().AppendRequest(nil, newest, 2)
 	binary.BigEndian.PutUint16(later[6:], 99)
 	_, err := w.conn.Write(later)
 	check(t, err)
