@@ -28,6 +28,7 @@ type produceCall struct {
 	appends []appendJob
 	flushes []flushJob
 	failed  bool // some partition has an error
+	empty   bool // some topic of the request has no partition
 
 	out      server.Response
 	wait     func(context.Context)
@@ -81,6 +82,9 @@ func (h *Handler) produce(_ context.Context, req *server.Request) server.Reply {
 		c.recycle()
 		return server.Reply{Close: failed}
 	}
+	if c.empty { // Kafka collects the answers by partition (recorded: produce-requests)
+		c.resp.Topics = slices.DeleteFunc(c.resp.Topics, func(t kmsg.ProduceResponseTopic) bool { return len(t.Partitions) == 0 })
+	}
 	reply := server.Reply{Response: c.response}
 	if n := len(c.flushes); n > 0 {
 		// Several logs are flushed side by side; the last, mostly the only one, by whoever waits for it.
@@ -100,7 +104,7 @@ func (c *produceCall) recycle() {
 	clear(c.resp.Topics)
 	c.parts, c.appends, c.flushes = c.parts[:0], c.appends[:0], c.flushes[:0]
 	c.resp.Topics = c.resp.Topics[:0]
-	c.req, c.body, c.failed = nil, nil, false
+	c.req, c.body, c.failed, c.empty = nil, nil, false, false
 	c.h.produces.Put(c)
 }
 
@@ -121,6 +125,7 @@ func (c *produceCall) prepareResponse() {
 		out := kmsg.NewProduceResponseTopic()
 		out.Topic, out.TopicID = in.Topic, in.TopicID
 		n := len(in.Partitions)
+		c.empty = c.empty || n == 0
 		out.Partitions, rest = rest[:n:n], rest[n:]
 		for j := range in.Partitions {
 			out.Partitions[j] = kmsg.NewProduceResponseTopicPartition()
@@ -154,6 +159,9 @@ func (c *produceCall) check() error {
 				return errNullRecords
 			}
 			batch, err := soleBatch(records, c.body.Version)
+			if errors.Is(err, kerr.UnknownServerError) {
+				return err
+			}
 			if err != nil {
 				c.refuse(out, nil, err)
 				continue
@@ -245,7 +253,7 @@ func (c *produceCall) append(job *appendJob) {
 // checkAppend is what Kafka checks between the request and the log.
 func (c *produceCall) checkAppend(job *appendJob) error {
 	if job.batch.Transactional() {
-		return errNoTransaction
+		return c.noTransaction()
 	}
 	if c.body.Acks < -1 || c.body.Acks > 1 {
 		return kerr.InvalidRequiredAcks
@@ -257,15 +265,15 @@ func (c *produceCall) checkAppend(job *appendJob) error {
 	return nil
 }
 
-// errNoTransaction refuses a transactional batch: there are no transactions, so the partition is in none.
-var errNoTransaction = &preAppendError{kafka.Errorf(kerr.InvalidTxnState, "Partition was not added to the transaction")}
-
-// A preAppendError has a text that the client gets. Kafka sends none with the
-// errors of an append itself, bad records apart.
-type preAppendError struct{ *kafka.MessageError }
-
-// Unwrap returns the Kafka error with its text.
-func (e *preAppendError) Unwrap() error { return e.MessageError }
+// noTransaction refuses a transactional batch as Kafka's coordinator refuses an
+// id that it does not know (recorded: produce-transactional): there are no
+// transactions, so it knows none.
+func (c *produceCall) noTransaction() error {
+	if *c.body.TransactionID == "" {
+		return kerr.InvalidRequest
+	}
+	return kerr.InvalidProducerIDMapping
+}
 
 // appendBatch hands a batch to the log, which wants a whole header.
 func appendBatch(log *commitlog.Log, job *appendJob) (commitlog.Appended, error) {

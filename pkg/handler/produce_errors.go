@@ -55,8 +55,13 @@ func soleBatch(records []byte, version int16) (record.Batch, error) {
 	if b == nil || b.MagicByte() != record.Magic {
 		return nil, kerr.InvalidRecord
 	}
-	if version < 7 && b.Codec() == record.Zstd {
-		return nil, kerr.UnsupportedCompressionType
+	if version < 7 {
+		switch codec := b.Codec(); {
+		case codec == record.Zstd:
+			return nil, kerr.UnsupportedCompressionType
+		case codec > record.Zstd:
+			return nil, errUnknownCodec
+		}
 	}
 	if second, _, err := nextBatch(rest); err != nil {
 		return nil, err
@@ -65,6 +70,10 @@ func soleBatch(records []byte, version int16) (record.Batch, error) {
 	}
 	return b, nil
 }
+
+// errUnknownCodec fails the whole request of a version that has to know the
+// codec (recorded: produce-codecs). From v7 on the log refuses the partition.
+var errUnknownCodec = kerr.UnknownServerError
 
 // refuseAll gives every partition the error, and the text it may have (ProduceRequest.getErrorResponse).
 func (c *produceCall) refuseAll(err error) {
@@ -77,7 +86,7 @@ func (c *produceCall) refuseAll(err error) {
 // refuse gives one partition its error (ReplicaManager.appendToLocalLog). The
 // log start offset is told with the errors that an append finds in the records
 // or the producer, not with those of the partition and the sizes. Only bad records
-// and transactions have a text.
+// have a text.
 func (c *produceCall) refuse(out *kmsg.ProduceResponseTopicPartition, log *commitlog.Log, err error) {
 	c.failed = true
 	out.ErrorCode = c.h.code(c.req, err)
@@ -89,9 +98,6 @@ func (c *produceCall) refuse(out *kmsg.ProduceResponseTopicPartition, log *commi
 		if log != nil {
 			out.LogStartOffset = log.Offsets().LogStart
 		}
-	}
-	if pre, ok := errors.AsType[*preAppendError](err); ok {
-		out.ErrorMessage = &pre.Message
 	}
 	invalid, ok := errors.AsType[*record.InvalidError](err)
 	if !ok || len(invalid.Records) == 0 {

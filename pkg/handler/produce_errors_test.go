@@ -79,6 +79,21 @@ func TestProduceIgnoresAnEndThatIsNoBatch(t *testing.T) {
 	}
 }
 
+// A version before zstd has to know the codec: one that is none fails the
+// request as a whole, later its partition (recorded: produce-codecs).
+func TestProduceOfAnUnknownCodec(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 2)
+	good := batch(t, record.Options{}, "x")
+	unknown := mutate(good, func(b record.Batch) { b.SetAttributes(5); b.SetCRC() })
+	for _, p := range k.produced(6, produceTo("a", kafka.TopicID{}, -1, good, unknown)) {
+		wantRefused(t, p, kerr.UnknownServerError, -1)
+	}
+	got := k.produced(7, produceTo("a", kafka.TopicID{}, -1, good, unknown))
+	wantCode(t, got[0].ErrorCode, nil)
+	wantRefused(t, got[1], kerr.UnknownServerError, 0)
+}
+
 // A first batch that can't be one fails the request as a whole.
 func TestProduceRefusesTheWholeRequest(t *testing.T) {
 	k := newKit(t)

@@ -101,17 +101,37 @@ func TestProduceFindsNoPartition(t *testing.T) {
 	})
 }
 
-// There are no transactions: a batch of one is in none. Its neighbours are appended.
+// There are no transactions: every transactional id is unknown. The neighbours are appended.
 func TestProduceRefusesTransactionalBatches(t *testing.T) {
 	k := newKit(t)
 	k.create("a", 2)
 	req := produceTo("a", kafka.TopicID{}, -1,
 		batch(t, record.Options{Transactional: true, Producer: &record.Producer{ID: 5}}, "x"), batch(t, record.Options{}, "x"))
-	req.TransactionID = kmsg.StringPtr("id")
-	got := k.produced(9, req)
-	wantRefused(t, got[0], kerr.InvalidTxnState, -1)
-	wantText(t, got[0].ErrorMessage, "Partition was not added to the transaction")
-	wantCode(t, got[1].ErrorCode, nil)
+	for id, want := range map[string]*kerr.Error{"id": kerr.InvalidProducerIDMapping, "": kerr.InvalidRequest} {
+		req.TransactionID = &id
+		got := k.produced(9, req)
+		wantRefused(t, got[0], want, -1)
+		if got[0].ErrorMessage != nil {
+			t.Errorf("message %s", show(got[0].ErrorMessage))
+		}
+		wantCode(t, got[1].ErrorCode, nil)
+	}
+}
+
+// A topic of which no partition is asked for is not answered (recorded: produce-requests).
+func TestProduceLeavesOutTopicsWithoutPartitions(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	req := produceTo("a", kafka.TopicID{}, -1, batch(t, record.Options{}, "x"))
+	for _, name := range []string{"a", "none"} {
+		empty := kmsg.NewProduceRequestTopic()
+		empty.Topic = name
+		req.Topics = append(req.Topics, empty)
+	}
+	resp := ask[*kmsg.ProduceResponse](k, 9, req)
+	if len(resp.Topics) != 1 || resp.Topics[0].Topic != "a" || resp.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Errorf("%+v", resp.Topics)
+	}
 }
 
 func TestProduceRefusesOtherAcks(t *testing.T) {
