@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -10,9 +11,9 @@ import (
 const minHeader = 10
 
 // unguardedBody is the length up to which a body is decoded without looking at
-// its arrays first: kmsg takes at most about 40 bytes of memory for each that
-// an array of a body pretends to have.
-const unguardedBody = 64 << 10
+// its arrays and strings first: kmsg takes at most about 40 bytes of memory for each that
+// an array of a body pretends to have, and no string in it is longer than one may be.
+const unguardedBody = math.MaxInt16
 
 // decode reads the header and the body of the frame of x. Its errors close the
 // connection, as they do in Kafka (SocketServer.Processor).

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"sync"
 )
 
@@ -13,6 +14,8 @@ const maxDecodedBytes = 64 << 20
 var (
 	errCutShort = errors.New("body is cut short")
 	errTooMany  = errors.New("body has more array elements than a request may have")
+	// errLongString is a compact string that one with an int16 length could not be (Readable.readString).
+	errLongString = errors.New("body has a string of more than 32767 bytes")
 )
 
 // A shape is the layout of a request on the wire, known so that the lengths of
@@ -101,7 +104,11 @@ func (w *walker) field(f *field) {
 	case fixedField:
 		w.skip(f.fixed)
 	case stringField:
-		w.skip(w.length(2))
+		n := w.length(2)
+		if n > math.MaxInt16 {
+			w.err = errLongString
+		}
+		w.skip(n)
 	case bytesField:
 		w.skip(w.length(4))
 	case arrayField, plainArray:

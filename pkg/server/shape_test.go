@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -65,7 +66,24 @@ func TestLargeRecordsPassTheCheck(t *testing.T) {
 	}
 }
 
-// Every body that kmsg can decode, the check lets through, unless it is too large.
+// Recorded: create-topics-errors. Such a string is longer than any body that is decoded unchecked.
+func TestALongStringIsRefused(t *testing.T) {
+	for n, want := range map[int]error{32767: nil, 32768: errLongString} {
+		value := strings.Repeat("x", n)
+		req := kmsg.NewPtrCreateTopicsRequest()
+		req.SetVersion(7)
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Configs = append(topic.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: "c", Value: &value})
+		req.Topics = append(req.Topics, topic)
+		got := kmsg.NewPtrCreateTopicsRequest()
+		got.SetVersion(7)
+		if err := decodeBody(got, req.AppendTo(nil)); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// Every body that kmsg can decode, but for strings that are too long, the check lets through, unless it is too large.
 func FuzzShape(f *testing.F) {
 	r := rand.New(rand.NewPCG(3, 4))
 	eachRequest(func(req kmsg.Request) {
