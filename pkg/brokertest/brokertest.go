@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/dozekafka/doze-kafka/pkg/broker"
 	"github.com/dozekafka/doze-kafka/pkg/config"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
@@ -22,11 +24,17 @@ type Broker struct {
 	*broker.Broker
 	Net *PipeNet
 
-	t        testing.TB
+	t   testing.TB
+	log *testLog
+	*machine
+}
+
+// A machine is what outlives a broker: its disk, meta.db, and settings.
+type machine struct {
 	disk     *crashfs.FS
 	metaDir  string
 	settings *config.Settings
-	log      *testLog
+	onStep   atomic.Pointer[func(step string)]
 }
 
 // An Option changes the settings before a start.
@@ -42,15 +50,16 @@ func Start(t testing.TB, opts ...Option) *Broker {
 	for _, opt := range opts {
 		opt(s)
 	}
-	return start(t, s, crashfs.New(), t.TempDir())
+	return start(t, &machine{disk: crashfs.New(), metaDir: t.TempDir(), settings: s})
 }
 
-func start(t testing.TB, s *config.Settings, disk *crashfs.FS, metaDir string) *Broker {
+func start(t testing.TB, m *machine) *Broker {
 	t.Helper()
-	b := &Broker{Net: NewPipeNet(), t: t, disk: disk, metaDir: metaDir, settings: s, log: &testLog{t: t}}
+	b := &Broker{Net: NewPipeNet(), t: t, log: &testLog{t: t}, machine: m}
 	var err error
-	b.Broker, err = broker.Start(t.Context(), s,
-		broker.WithFS(disk, metaDir), broker.WithListen(b.Net.Listen),
+	b.Broker, err = broker.Start(t.Context(), m.settings,
+		broker.WithFS(m.disk, m.metaDir), broker.WithListen(b.Net.Listen),
+		broker.WithMetaFault(func() error { m.step("commit to meta.db"); return nil }),
 		broker.WithLogger(slog.New(slog.NewTextHandler(b.log, nil))))
 	if err != nil {
 		t.Fatalf("start: %v", err)
@@ -62,6 +71,25 @@ func start(t testing.TB, s *config.Settings, disk *crashfs.FS, metaDir string) *
 		b.log.stop()
 	})
 	return b
+}
+
+func (m *machine) step(s string) {
+	if f := m.onStep.Load(); f != nil {
+		(*f)(s)
+	}
+}
+
+// OnStep has f called before each operation that changes the disk and before
+// each commit to meta.db, in the goroutine of whoever does it, so that f may take a Snapshot: it
+// holds every step but this one. It stays in force over Restart; nil ends it.
+func (b *Broker) OnStep(f func(step string)) {
+	if f == nil {
+		b.onStep.Store(nil)
+		b.disk.OnOp(nil)
+		return
+	}
+	b.onStep.Store(&f)
+	b.disk.OnOp(func(op vfs.Op) { f(op.String()) })
 }
 
 // Client is a franz-go client of the broker, closed when the test ends.
@@ -81,25 +109,61 @@ func (b *Broker) Restart() *Broker {
 	if err := b.Stop(); err != nil {
 		b.t.Fatalf("stop: %v", err)
 	}
-	return start(b.t, b.settings, b.disk, b.metaDir)
+	return start(b.t, b.machine)
 }
 
 // PowerCut starts another broker on what a power cut at this instant would
-// have left: the disk as survival decides, and what meta.db had committed. The old broker
-// carries on, and nobody sees it any more.
+// have left. The old broker carries on, and nobody sees it any more.
 func (b *Broker) PowerCut(survival crashfs.Survival) *Broker {
 	b.t.Helper()
-	dir := b.t.TempDir()
-	disk := b.disk.CrashClone(survival)
+	s, err := b.Snapshot()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s.PowerCut(b.t, survival)
+}
+
+// A Snapshot is all that a broker had written at one instant: its disk, with
+// what of it was durable, and what meta.db had committed.
+type Snapshot struct {
+	disk     *crashfs.FS
+	meta     []byte
+	settings *config.Settings
+}
+
+// Snapshot takes one. The broker may be starting, running or stopping.
+func (b *Broker) Snapshot() (*Snapshot, error) {
+	s := &Snapshot{disk: b.disk.KillClone(), settings: b.settings}
 	// bbolt's file is not on the crash disk: what it has committed is what a cut leaves of it.
 	var meta bytes.Buffer
-	if err := b.WriteMeta(&meta); err != nil {
-		b.t.Fatal(err)
+	err := b.WriteMeta(&meta)
+	if s.meta = meta.Bytes(); err != nil {
+		// It is closed: nobody is at the file but, perhaps, the start of the next broker.
+		s.meta, err = os.ReadFile(filepath.Join(b.metaDir, "meta.db"))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "meta.db"), meta.Bytes(), 0o600); err != nil {
-		b.t.Fatal(err)
+	return s, err
+}
+
+// PowerCut starts a broker on what a power cut at the instant of the snapshot would have left.
+func (s *Snapshot) PowerCut(t testing.TB, survival crashfs.Survival) *Broker {
+	t.Helper()
+	return s.start(t, s.disk.CrashClone(survival))
+}
+
+// Kill starts a broker on what a kill -9 at the instant of the snapshot would
+// have left: everything that was written, none of it more durable than it was.
+func (s *Snapshot) Kill(t testing.TB) *Broker {
+	t.Helper()
+	return s.start(t, s.disk.KillClone())
+}
+
+func (s *Snapshot) start(t testing.TB, disk *crashfs.FS) *Broker {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "meta.db"), s.meta, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return start(b.t, b.settings, disk, dir)
+	return start(t, &machine{disk: disk, metaDir: dir, settings: s.settings})
 }
 
 // testLog writes the broker's log to the test's, until the test is over.
