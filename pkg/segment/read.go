@@ -118,18 +118,24 @@ func (s *Segment) locate(w *walker, offset, end int64) (found, error) {
 	}
 	// Every entry found is held against the log, so that an index that was
 	// damaged behind our back costs time and no wrong answer (ST-8).
+	if e.value <= 0 {
+		// No entry is for the first batch: one that says position 0 is a page
+		// of zeros that a power cut left, and may even be true.
+		return found{}, s.wrongEntry(e)
+	}
 	w.move(e.value, end, s.base)
 	h, err := w.header()
-	// No entry is for the first batch: one that says position 0 is a page of
-	// zeros that a power cut left, and may even be true.
-	if e.value == 0 || errors.Is(err, io.EOF) || errors.Is(err, kerr.CorruptMessage) ||
-		err == nil && h.LastOffset() != s.base+e.key {
-		return found{}, fmt.Errorf("%w: entry for offset %d, position %d", errIndex, s.base+e.key, e.value)
+	if errors.Is(err, io.EOF) || errors.Is(err, kerr.CorruptMessage) || err == nil && h.LastOffset() != s.base+e.key {
+		return found{}, s.wrongEntry(e)
 	}
 	if err != nil {
 		return found{}, err
 	}
 	return w.to(offset)
+}
+
+func (s *Segment) wrongEntry(e entry) error {
+	return fmt.Errorf("%w: entry for offset %d, position %d", errIndex, s.base+e.key, e.value)
 }
 
 // floor finds the last entry of an index whose key is at most key: in memory
