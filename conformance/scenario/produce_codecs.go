@@ -9,6 +9,7 @@ import (
 
 var (
 	_ = judge.Register("produce-codecs", produceCodecs)
+	_ = judge.Register("produce-gaps", produceGaps)
 	_ = judge.Register("produce-recompressed", produceRecompressed)
 )
 
@@ -29,10 +30,25 @@ func produceCodecs(e *judge.Env) {
 			whole := b.Bytes()[61:]
 			b.Payload = whole[:len(whole)-3]
 		})))
-		c.Do(fmt.Sprintf("codec %d, offsets not consecutive", codec), 10, one(1, topic, judge.Values("a", "b").Codec(codec).With(func(b *judge.Batch) { b.Records[1].OffsetDelta = 4 })))
 		c.Do(fmt.Sprintf("end after codec %d", codec), 7, listOffsets(topic, -1))
 	}
 	c.Do("the log", 13, fetch(topic, 0))
+}
+
+// produceGaps sends records whose offsets are not consecutive, which the broker numbers anew: Kafka fails to where it need not recompress.
+func produceGaps(e *judge.Env) {
+	c := e.Conn()
+	for _, x := range []struct {
+		label   string
+		configs []string
+	}{{"plain", nil}, {"compacted", []string{"cleanup.policy", "compact"}}, {"gzip", []string{"compression.type", "gzip"}}} {
+		for codec := range int16(5) {
+			topic := e.CreateTopic(fmt.Sprintf("%s-%d", x.label, codec), 1, x.configs...)
+			batch := judge.NewBatch(judge.KeyValue("k1", "a"), judge.KeyValue("k2", "b")).Codec(codec).With(func(b *judge.Batch) { b.Records[1].OffsetDelta = 4 })
+			c.Do(fmt.Sprintf("%s, codec %d", x.label, codec), 10, one(1, topic, batch))
+			c.Do(fmt.Sprintf("%s, codec %d, the log", x.label, codec), 13, fetch(topic, 0))
+		}
+	}
 }
 
 // produceRecompressed: topics with a codec of their own.
