@@ -96,3 +96,22 @@ func TestCloseMakesEverythingDurable(t *testing.T) {
 		t.Error("the indexes were not durable: bytes checked", n)
 	}
 }
+
+// ST-50, ST-54: a clean stop makes durable what a killed process had left, also
+// where this one appended nothing.
+func TestCloseMakesDurableWhatAKillLeft(t *testing.T) {
+	disk := crashfs.New()
+	l := mustOpen(t, testOptions(disk, 1))
+	for i := range int32(5) {
+		mustAppend(t, l, spec{id: 3, sequence: i})
+	}
+	disk = disk.KillClone()
+	l.Abandon()
+	mustClose(t, mustOpen(t, testOptions(disk, 2)))
+	o := testOptions(disk.CrashClone(crashfs.LoseUnsynced), 3)
+	o.Clean = true
+	l = openNew(t, o)
+	if at := l.Offsets(); at.End != 5 || l.o.Stats.Recovered.Load() != 0 {
+		t.Error(at, l.o.Stats.Recovered.Load())
+	}
+}

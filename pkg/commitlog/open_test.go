@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -300,4 +302,29 @@ func BenchmarkOpen(b *testing.B) {
 			}
 		})
 	}
+}
+
+// ST-54: what a killed process left reaches the disk by the timer, also if
+// nobody appends.
+func TestTimerFlushesWhatAKillLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := crashfs.New()
+		l := mustOpen(t, testOptions(disk, 1))
+		mustAppend(t, l, spec{})
+		disk = disk.KillClone()
+		l.Abandon()
+		o := testOptions(disk, 2)
+		o.FsyncInterval = 500 * time.Millisecond
+		l = mustOpen(t, o)
+		defer l.Abandon()
+		<-time.After(501 * time.Millisecond)
+		synctest.Wait()
+		if at := l.Offsets(); at.Flushed != 1 {
+			t.Error(at)
+		}
+		cut := openNew(t, testOptions(disk.CrashClone(crashfs.LoseUnsynced), 3))
+		if at := cut.Offsets(); at.End != 1 {
+			t.Error("after a power cut:", at)
+		}
+	})
 }

@@ -172,7 +172,7 @@ func (l *Log) begin(end int64, clean bool) {
 	at.Flushed = at.End
 	if !clean {
 		at.Flushed = at.LogStart
-		l.dirty.dir, l.dirty.parent, l.touched = true, true, true
+		l.touched = true
 	}
 	l.marks.store(at)
 	l.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/metastore"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
@@ -134,6 +135,26 @@ func TestAFailedDeleteIsFinishedBeforeTheNameIsUsed(t *testing.T) {
 			t.Errorf("%v: %v", kind, err)
 		}
 		k.stop()
+	}
+}
+
+// A delete leaves no row: meta.db would grow with every topic that ever was.
+func TestADeleteLeavesNoRow(t *testing.T) {
+	k := onDisk(t).start()
+	defer k.stop()
+	made := k.create(simple("a"), simple("b"))
+	k.mustProduce(made[0], 0, "one")
+	if err := errors.Join(k.DeleteAll(t.Context(), made)...); err != nil {
+		t.Fatal(err)
+	}
+	err := k.store.View(func(tx *metastore.Tx) error {
+		for row := range tx.Topics() {
+			t.Errorf("a row is left: %+v", row)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
