@@ -195,6 +195,14 @@ func fetchWait(e *judge.Env) {
 	atDoomed := fetchPartitions(doomed, from(0, 0))
 	atDoomed.MaxWaitMillis, atDoomed.MinBytes = long, 1
 	ended("ended by the end of the topic", 12, atDoomed, 4, del)
+
+	c.Pipeline("a fetch that waits before one that does not", 12, wait(short, 1, from(0, 1)), wait(0, 0, from(0, 0)), nothing())
+	e.Await("end of the log", func() bool {
+		resp := e.Quiet(12, atDoomed).(*kmsg.FetchResponse)
+		return resp.Topics[0].Partitions[0].ErrorCode == 3
+	})
+	c.Do("of a topic that is gone", 12, atDoomed)
+	c.Do("of a topic that is gone, by id", 13, atDoomed)
 }
 
 func one1(topic judge.Topic, index int32, value string) *kmsg.ProduceRequest {

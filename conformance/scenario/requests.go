@@ -73,5 +73,5 @@ func took(c *judge.Conn, step string, least time.Duration, ask func()) {
 	if time.Since(start) < least {
 		how = "at once"
 	}
-	c.Do(fmt.Sprintf("%s: it was answered %s", step, how), 0, software("", ""))
+	c.Do(fmt.Sprintf("%s: it was answered %s", step, how), 4, metadataNone())
 }
