@@ -210,11 +210,17 @@ func (s *Segment) scan(size, replay int64, visit func(record.Batch)) (Recovered,
 		pos += int64(n)
 	}
 	s.size.Store(pos)
-	// Also without a cut: it gives back what the killed process had allocated
-	// ahead. The caller's next flush makes the cut durable; lost in a power cut
-	// before that, the same tail is cut again.
+	// Also without a cut: it gives back what the killed process had allocated ahead.
 	if err := s.active.Truncate(pos); err != nil {
 		return r, err
+	}
+	if r.Cut > 0 {
+		// Without it a power cut before the next flush could bring good batches
+		// of what was cut off back, behind one that was appended in its place:
+		// of an older epoch, and out of its producer's sequence.
+		if err := syncFile(s.active); err != nil {
+			return r, err
+		}
 	}
 	return r, nil
 }

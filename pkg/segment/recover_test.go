@@ -76,6 +76,40 @@ func TestRecoveryCutsAtTheFirstBadBatch(t *testing.T) {
 	}
 }
 
+// ST-54: what recovery has cut off does not come back behind a batch that was
+// appended in its place, if the power goes before the next flush: it would be of an
+// older epoch than the batch before it, and a producer's sequences would have a gap.
+func TestWhatWasCutOffDoesNotComeBack(t *testing.T) {
+	const sector = 512 // of the disk: each survives on its own
+	o, _ := options(newDisk(t))
+	var log []byte
+	for i := range int64(3) {
+		log = append(log, batch(i, 1, sector, 1)...)
+	}
+	clear(log[sector+100 : sector+200]) // the second batch is torn, the third is not
+	overwrite(t, o, 0, LogSuffix, log)
+	disk := o.FS.(*crashfs.FS).CrashClone(crashfs.KeepUnsynced)
+	o.FS = disk
+	s, r, err := Recover(o, 0, false, 0, nil)
+	ok(t, err)
+	if r.Next != 1 || r.Cut != 2*sector {
+		t.Fatalf("recovered %+v", r)
+	}
+	b := batch(1, 1, sector, 2)
+	b.SetLeaderEpoch(1)
+	ok(t, s.Append(b, record.Verdict{}, 4096))
+	for seed := range uint64(200) {
+		again, _ := options(disk.CrashClone(crashfs.Random(seed)))
+		s, r, err := Recover(again, 0, false, 0, nil)
+		ok(t, err)
+		if r.Next > 2 {
+			t.Fatalf("%v: the log goes on to %d", crashfs.Random(seed), r.Next)
+		}
+		ok(t, s.Close())
+	}
+	ok(t, s.Close())
+}
+
 // A batch larger than the buffer is checked in pieces, and its header shown.
 func TestRecoveryChecksLargeBatches(t *testing.T) {
 	for _, harm := range []int{-1, 70, scanBuffer + 5, 3*scanBuffer + 16} {
