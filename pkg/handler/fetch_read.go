@@ -69,7 +69,8 @@ func (c *fetchCall) readOne(a *fetchAsk, r *fetchResult, left int, wholeFirst bo
 			return err
 		}
 	}
-	s, err := a.log.Read(a.offset, min(int(max(a.maxBytes, 0)), left), wholeFirst, c.limits.isolation)
+	limit := min(int(max(a.maxBytes, 0)), left)
+	s, err := a.log.Read(a.offset, limit, wholeFirst, c.limits.isolation)
 	if err != nil {
 		return err
 	}
@@ -79,8 +80,8 @@ func (c *fetchCall) readOne(a *fetchAsk, r *fetchResult, left int, wholeFirst bo
 		return kerr.UnknownServerError // a segment does not read backwards (LogSegment.read)
 	}
 	// Kafka has no list of aborted transactions with records that it holds back
-	// because the first batch does not fit.
-	if c.limits.isolation == kafka.ReadCommitted && (s.Region.Length > 0 || a.offset >= s.LastStable) {
+	// because the first batch does not fit; with a limit of 0 it does not get to see that.
+	if c.limits.isolation == kafka.ReadCommitted && (s.Region.Length > 0 || limit == 0 || a.offset >= s.LastStable) {
 		r.aborted = s.Aborted
 	}
 	return nil

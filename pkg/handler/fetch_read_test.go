@@ -336,3 +336,26 @@ func TestFetchTakesANegativeEpochForNone(t *testing.T) {
 	list.Topics[0].Partitions[0].CurrentLeaderEpoch = -2
 	wantCode(t, ask[*kmsg.ListOffsetsResponse](k, 7, list).Topics[0].Partitions[0].ErrorCode, kerr.FencedLeaderEpoch)
 }
+
+// Recorded: fetch-limits. The list of aborted transactions is null where a first
+// batch is held back, and empty where there was no room for any.
+func TestFetchTellsAbortedTransactionsWithoutRecords(t *testing.T) {
+	k := newKit(t)
+	made := k.create("a", 2)
+	for p := range int32(2) {
+		k.append("a", p, strings.Repeat("x", 1000))
+	}
+	one := int32(len(batch(t, record.Options{}, strings.Repeat("x", 1000))))
+	for maxBytes, wantNull := range map[int32]bool{1: false, one: false, one + 1: true, 2*one - 1: true, 3 * one: false} {
+		req := fetchRequest(all(made, 0), want{"a", made.ID(), 1, 0, 0})
+		req.IsolationLevel, req.MaxBytes = 1, maxBytes
+		if got := k.fetched(12, req)[1]; (got.AbortedTransactions == nil) != wantNull {
+			t.Errorf("max bytes %d: %v", maxBytes, got.AbortedTransactions)
+		}
+	}
+	req := fetchRequest(all(made, 0), want{"a", made.ID(), 1, 0, 100}) // less than a batch
+	req.IsolationLevel = 1
+	if got := k.fetched(12, req)[1]; got.AbortedTransactions != nil || len(got.RecordBatches) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
