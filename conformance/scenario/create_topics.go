@@ -66,6 +66,10 @@ func createTopics(e *judge.Env) {
 		c.Do(fmt.Sprintf("v%d validated again", v), v, validate(newTopic(name, 3, 1)))
 		c.Do(fmt.Sprintf("v%d errors", v), v, create(newTopic("a b", 1, 1), newTopic(e.Name("p"), 0, 1), newTopic(e.Name("r"), 1, 0), newTopic(e.Name("c"), 1, 1, "nonsense", "1")))
 		c.Do(fmt.Sprintf("v%d no topics", v), v, create())
+		if v < 5 {
+			c.Do(fmt.Sprintf("v%d defaults", v), v, validate(newTopic(name+"d", -1, -1)))
+			c.Do(fmt.Sprintf("v%d placed", v), v, validate(assigned(name+"p", []int32{1}, []int32{1})))
+		}
 	}
 	defaults, several := e.Name("defaults"), []string{e.Name("s1"), e.Name("s2"), e.Name("s3")}
 	c.Do("defaults", 5, create(newTopic(defaults, -1, -1)))

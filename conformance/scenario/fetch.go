@@ -89,11 +89,12 @@ func fetchLimits(e *judge.Env) {
 	}
 	one := batchSize(judge.Values(big))
 	c := e.Conn()
-	for _, x := range []struct {
+	type limit struct {
 		step         string
 		maxBytes     int32
 		partitionMax int32
-	}{
+	}
+	for _, x := range []limit{
 		{"enough", 1 << 20, 1 << 20},
 		{"max bytes 0", 0, 1 << 20},
 		{"max bytes 1", 1, 1 << 20},
@@ -123,6 +124,8 @@ func fetchLimits(e *judge.Env) {
 		req := fetchPartitions(topic, parts...)
 		req.MaxBytes = x.maxBytes
 		c.Do(x.step, 12, req)
+		req.IsolationLevel = 1
+		c.Do(x.step+", read_committed", 12, req)
 	}
 	small, first := from(1, 1), from(2, 0)
 	small.PartitionMaxBytes = one + 5

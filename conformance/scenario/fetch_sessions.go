@@ -13,6 +13,8 @@ var (
 	_ = judge.Register("fetch-sessions-versions", fetchSessionVersions)
 	_ = judge.Register("fetch-sessions-errors", fetchSessionErrors)
 	_ = judge.Register("fetch-sessions-order", fetchSessionOrder)
+	_ = judge.Register("fetch-sessions-large", fetchSessionLarge)
+	_ = judge.Register("fetch-sessions-wait", fetchSessionWait)
 )
 
 // inSession makes the request one of a session.
@@ -183,5 +185,86 @@ func fetchSessionOrder(e *judge.Env) {
 		c.Do(fmt.Sprintf("v%d updated", v), v, updated)
 		c.Do(fmt.Sprintf("v%d forgotten and added again", v), v, inSession(id, 8, without(nothing(), topic, 0)))
 		c.Do(fmt.Sprintf("v%d added again", v), v, inSession(id, 9, fetchPartitions(topic, from(0, 1))))
+	}
+}
+
+// fetchSessionLarge has a session of many partitions, most of which are idle.
+func fetchSessionLarge(e *judge.Env) {
+	const partitions = 40
+	topic := e.CreateTopic("t", partitions)
+	c := e.Conn()
+	for _, v := range []int16{12, 18} {
+		var all []kmsg.FetchRequestTopicPartition
+		for p := range int32(partitions) {
+			all = append(all, from((p*7+3)%partitions, 0)) // not in order
+		}
+		do := func(step string, req *kmsg.FetchRequest) kmsg.Response {
+			return c.Do(fmt.Sprintf("v%d %s", v, step), v, req)
+		}
+		id := sessionOf(e, do("full", inSession(0, 0, fetchPartitions(topic, all...))))
+		epoch := int32(0)
+		next := func(step string, req *kmsg.FetchRequest) {
+			epoch++
+			do(step, inSession(id, epoch, req))
+		}
+		next("idle", nothing())
+		for _, p := range []int32{30, 5, 17} {
+			produced(e, topic, p, judge.Values(fmt.Sprintf("v%d", v)))
+		}
+		next("three have records", nothing())
+		small := nothing()
+		small.MaxBytes = 1
+		next("room for one", small)
+		next("it went to the end", nothing())
+		next("two moved on", fetchPartitions(topic, from(5, 9), from(17, 1)))
+		next("some forgotten", without(nothing(), topic, 5, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39))
+		produced(e, topic, 39, judge.Values("forgotten"))
+		produced(e, topic, 38, judge.Values("forgotten"))
+		produced(e, topic, 1, judge.Values("known"))
+		next("one that is known and two that are not", nothing())
+		next("added again", fetchPartitions(topic, from(39, 0), from(38, 0)))
+		next("all but one forgotten", without(nothing(), topic, 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 39))
+		next("the one", nothing())
+		topic = e.CreateTopic(fmt.Sprintf("after%d", v), partitions)
+	}
+}
+
+// fetchSessionWait has incremental fetches wait, be woken, and be overtaken by the next one of their session.
+func fetchSessionWait(e *judge.Env) {
+	topic := e.CreateTopic("t", 3)
+	c := e.Conn()
+	waiting := func(id, epoch, millis int32, req *kmsg.FetchRequest) *kmsg.FetchRequest {
+		req.MaxWaitMillis, req.MinBytes = millis, 1
+		return inSession(id, epoch, req)
+	}
+	for _, v := range []int16{7, 13} {
+		do := func(step string, req *kmsg.FetchRequest) kmsg.Response {
+			return c.Do(fmt.Sprintf("v%d %s", v, step), v, req)
+		}
+		end := e.Quiet(7, offsetsOf(topic, at(1, -1))).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0].Offset
+		id := sessionOf(e, do("full", waiting(0, 0, 100, fetchPartitions(topic, from(0, 0), from(1, end), from(2, 0)))))
+		do("waits in vain", waiting(id, 1, 100, nothing()))
+		done := soon(e, 13, one1(topic, 1, "a"))
+		do("woken", waiting(id, 2, 30_000, nothing()))
+		if err := <-done; err != nil {
+			e.Fatalf("produce: %v", err)
+		}
+		do("moved on", waiting(id, 3, 100, fetchPartitions(topic, from(1, end+1))))
+		done = soon(e, v, inSession(id, 5, nothing()))
+		do("overtaken", waiting(id, 4, 1000, nothing()))
+		if err := <-done; err != nil {
+			e.Fatalf("fetch: %v", err)
+		}
+		do("after that", inSession(id, 6, nothing()))
+		done = soon(e, v, inSession(id, -1, nothing()))
+		do("closed while it waits", waiting(id, 7, 1000, nothing()))
+		if err := <-done; err != nil {
+			e.Fatalf("fetch: %v", err)
+		}
+		do("closed", inSession(id, 8, nothing()))
+		took(c, fmt.Sprintf("v%d an error does not end the wait a second time", v), 80_000_000, func() {
+			id := sessionOf(e, do("full with an error", waiting(0, 0, 100, fetchPartitions(topic, from(0, 5), from(2, 0)))))
+			do("incremental with an error", waiting(id, 1, 100, nothing()))
+		})
 	}
 }
