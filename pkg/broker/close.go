@@ -2,7 +2,7 @@ package broker
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dozekafka/doze-kafka/pkg/server"
@@ -39,7 +39,7 @@ func (b *Broker) stop() error {
 	err := b.storage.close()
 	if err != nil {
 		b.log.Error("the stop was not clean: the next start checks what it reads", "err", err)
-		return errors.Join(errors.New("stop"), err)
+		return fmt.Errorf("stop: %w", err)
 	}
 	b.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
 	return nil

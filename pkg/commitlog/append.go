@@ -45,11 +45,15 @@ func (l *Log) Append(b record.Batch) (Appended, error) {
 	case err == nil && !a.Duplicate:
 		l.o.Stats.Appends.Add(1)
 		l.o.Stats.Bytes.Add(int64(len(b)))
+		if l.refusing.Load() && l.refusing.Swap(false) {
+			l.logger().Info("appends succeed again")
+		}
 		l.watchers.wake()
 	case err == nil:
 		l.o.Stats.Duplicates.Add(1)
 	case errors.Is(err, kerr.KafkaStorageError):
 		l.o.Stats.Failed.Add(1)
+		l.tellRefusal(err)
 	default:
 		l.o.Stats.Refused.Add(1)
 	}
@@ -57,6 +61,19 @@ func (l *Log) Append(b record.Batch) (Appended, error) {
 		err = l.awaitFlushed(context.Background(), a.End)
 	}
 	return a, err
+}
+
+// tellRefusal logs the first append of many that the disk refuses (ST-60):
+// the clients repeat them until there is room.
+func (l *Log) tellRefusal(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil || l.endedErr() != nil { // told of, or no fault
+		return
+	}
+	if !l.refusing.Swap(true) {
+		l.logger().Warn("appends are refused until the disk takes them", "error", err)
+	}
 }
 
 // validate reads the batch once, outside the lock, and brings it into the

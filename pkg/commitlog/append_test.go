@@ -3,7 +3,9 @@ package commitlog
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -182,6 +184,32 @@ func TestFullDiskRefusesAndResumes(t *testing.T) {
 		t.Error(a)
 	}
 	mustFlush(t, l)
+}
+
+// ST-60: a disk that refuses appends is told of once, and that it takes them again, too.
+func TestRefusedAppendsAreLoggedOnce(t *testing.T) {
+	disk := faultfs.New(crashfs.New())
+	o := testOptions(disk, 7)
+	var log bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	l := openNew(t, o)
+	for range 2 {
+		log.Reset()
+		disk.SetFull(true)
+		for range 5 {
+			if _, err := l.Append(batch(t, spec{})); err == nil {
+				t.Fatal("a full disk takes an append")
+			}
+		}
+		disk.SetFull(false)
+		for range 5 {
+			mustAppend(t, l, spec{})
+		}
+		text := log.String()
+		if strings.Count(text, "\n") != 2 || !strings.Contains(text, "no space left") || !strings.Contains(text, "succeed again") {
+			t.Errorf("logged:\n%s", text)
+		}
+	}
 }
 
 // ST-62: a write that fails part-way is cut off; if that fails too, the log is

@@ -84,6 +84,7 @@ type Log struct {
 	parts    atomic.Pointer[[]*part] // by base offset, ascending
 	watchers watchers
 	ended    atomic.Pointer[error] // what every call answers after Close or Abandon
+	refusing atomic.Bool           // the last append failed because of the disk, and that was logged
 
 	// opened is the end offset at Open, where the current epoch starts.
 	opened int64

@@ -109,6 +109,9 @@ func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
 		s.remove = append(s.remove, segment.FileName(s.snapshots[0], snapshotSuffix))
 		s.snapshots = s.snapshots[1:]
 	}
+	if len(s.remove) > 0 {
+		l.logger().Warn("files that belong to no segment are removed", "count", len(s.remove), "first", s.remove[0])
+	}
 	return s, l.removeAll(s.remove)
 }
 

@@ -2,8 +2,8 @@ package segment
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"io"
 	"sort"
 
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
@@ -131,8 +131,12 @@ func (s *Segment) writeIndex(x *index, sync bool) error {
 		}
 	}
 	if len(tail) > 0 {
-		if n, err := file.WriteAt(tail, at); err != nil || n < len(tail) {
-			return errors.Join(err, fmt.Errorf("%s: wrote %d of %d bytes", file.Name(), n, len(tail)))
+		n, err := file.WriteAt(tail, at)
+		if err == nil && n < len(tail) {
+			err = fmt.Errorf("%s: wrote %d of %d bytes: %w", file.Name(), n, len(tail), io.ErrShortWrite)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	s.mu.Lock()
