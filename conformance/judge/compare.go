@@ -185,7 +185,7 @@ func (c *comparison) named(path string, k, o []any, kafka, ours []string) {
 }
 
 // nameFields tell the entries of a list apart.
-var nameFields = []string{"Name", "Topic", "TopicID", "ResourceName", "ApiKey", "Partition"}
+var nameFields = []string{"Name", "Topic", "TopicID", "ResourceName", "ApiKey", "Partition", "Group", "MemberID"}
 
 // names are what tells the entries of a list apart, or nil when nothing does.
 func names(list []any) []string {

@@ -244,20 +244,26 @@ func (c *Conn) write(b []byte) {
 // hangs says that nothing at all comes within d, in which case it gives the connection up.
 func (c *Conn) hangs(d time.Duration) bool {
 	c.env.t.Helper()
+	if !c.silent(d) {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// silent says that nothing at all comes within d.
+func (c *Conn) silent(d time.Duration) bool {
+	c.env.t.Helper()
 	if err := c.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
 		c.env.Fatalf("deadline: %v", err)
 	}
 	var first [1]byte
 	n, err := c.nc.Read(first[:])
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.Close()
-		return true
-	}
 	c.read = append(c.read, first[:n]...)
 	if err := c.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		c.env.Fatalf("deadline: %v", err)
 	}
-	return false
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // readFrame returns the next response; false when the broker closed the connection instead.

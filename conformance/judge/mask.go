@@ -23,11 +23,13 @@ type masks struct {
 	perName   map[string]int // topic ids seen of a name
 	producers map[int64]string
 	sessions  map[int32]string
+	members   map[string]string // by the UUID in a member id
+	perClient map[string]int    // member ids seen of a client id or instance id
 }
 
 func newMasks(host string, port int32) *masks {
 	return &masks{start: time.Now(), host: host, port: port, ids: map[[16]byte]string{}, perName: map[string]int{},
-		producers: map[int64]string{}, sessions: map[int32]string{}}
+		producers: map[int64]string{}, sessions: map[int32]string{}, members: map[string]string{}, perClient: map[string]int{}}
 }
 
 // learnID gives a topic id its name. A second id of the same name is "<id:orders#2>".
@@ -101,6 +103,20 @@ func (m *masks) time(n int64) (string, bool) {
 	return fmt.Sprintf("<now%+dh>", int(hours.Hours())), true
 }
 
+// memberID is the id that a broker gives to a member of a group: its client id or its instance id, and a UUID.
+var memberID = regexp.MustCompile(`([\w.]*)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
+
+// member numbers the ids that were given out for one client id by their first appearance: "judge-<member1>".
+func (m *masks) member(id string) string {
+	parts := memberID.FindStringSubmatch(id)
+	client, uuid := parts[1], parts[2]
+	if _, known := m.members[uuid]; !known {
+		m.perClient[client]++
+		m.members[uuid] = fmt.Sprintf("%s-<member%d>", client, m.perClient[client])
+	}
+	return m.members[uuid]
+}
+
 var millis = regexp.MustCompile(`-?\b\d{13,19}\b`)
 
 // text masks what an error message quotes.
@@ -112,6 +128,7 @@ func (m *masks) text(s string) string {
 		s = strings.ReplaceAll(s, m.cluster, "<cluster>")
 	}
 	s = strings.ReplaceAll(s, fmt.Sprintf("%s:%d", m.host, m.port), "<host>:<port>")
+	s = memberID.ReplaceAllStringFunc(s, m.member)
 	return millis.ReplaceAllStringFunc(s, func(digits string) string {
 		n, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil {
