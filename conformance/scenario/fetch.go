@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ var (
 	_ = judge.Register("fetch-epochs", fetchEpochs)
 	_ = judge.Register("fetch-segments", fetchSegments)
 	_ = judge.Register("fetch-codecs", fetchCodecs)
+	_ = judge.Register("fetch-max-bytes", fetchMaxBytes)
 )
 
 // fetchVersions asks every version for what is there and for what is not.
@@ -58,6 +60,12 @@ func fetchVersions(e *judge.Env) {
 		req.IsolationLevel = level
 		c.Do(fmt.Sprintf("isolation level %d", level), 12, req)
 	}
+	tagged := fetchPartitions(topic, from(0, 0))
+	tagged.ReplicaID, tagged.ReplicaState.ID = 5, 5
+	c.Do("v14 with a tag of v15", 14, tagged)
+	cluster := fetchPartitions(topic, from(0, 0))
+	cluster.ClusterID = kmsg.StringPtr("AAAAAAAAAAAAAAAAAAAAAA")
+	c.Do("with another cluster's id", 12, cluster)
 	rack := fetchPartitions(topic, from(0, 0))
 	rack.Rack = "somewhere"
 	c.Do("with a rack", 12, rack)
@@ -275,4 +283,24 @@ func fetchCodecs(e *judge.Env) {
 	for _, v := range []int16{4, 9, 10, 18} {
 		c.Do(fmt.Sprintf("v%d", v), v, fetchPartitions(topic, from(0, 0)))
 	}
+}
+
+// fetchMaxBytes asks for more than a broker sends at once (fetch.max.bytes).
+func fetchMaxBytes(e *judge.Env) {
+	topic := e.CreateTopic("t", 2)
+	big := strings.Repeat("z", 1_000_000)
+	for range 60 {
+		produced(e, topic, 0, judge.Values(big))
+	}
+	produced(e, topic, 1, judge.Values("other"))
+	all, other := from(0, 0), from(1, 0)
+	all.PartitionMaxBytes = math.MaxInt32
+	req := fetchPartitions(topic, all, other)
+	req.MaxBytes = math.MaxInt32
+	c := e.Conn()
+	c.Do("all", 12, req)
+	req.MinBytes, req.MaxWaitMillis = math.MaxInt32, 30_000
+	c.Do("more than there may be, and a long wait", 12, req)
+	req.Topics[0].Partitions[0].FetchOffset = 59
+	c.Do("the last and the other", 12, fetchPartitions(topic, req.Topics[0].Partitions...))
 }

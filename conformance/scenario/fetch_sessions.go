@@ -127,6 +127,8 @@ func fetchSessionErrors(e *judge.Env) {
 		do("unknown session, epoch 0", inSession(12345, 0, fetchPartitions(topic, from(0, 1))))
 		do("unknown session, epoch -1", inSession(12345, -1, fetchPartitions(topic, from(0, 1))))
 		do("negative session", inSession(-5, 1, nothing()))
+		do("full, and forgotten", inSession(0, 0, without(fetchPartitions(topic, from(0, 1), from(1, 0)), topic, 0)))
+		do("no session, and forgotten", inSession(0, -1, without(fetchPartitions(topic, from(0, 1), from(1, 0)), topic, 0)))
 		do("full of nothing", inSession(0, 0, nothing()))
 		waiting := inSession(12345, 1, nothing())
 		waiting.MaxWaitMillis, waiting.MinBytes = 30000, 1
