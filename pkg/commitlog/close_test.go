@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,5 +114,88 @@ func TestCloseMakesDurableWhatAKillLeft(t *testing.T) {
 	l = openNew(t, o)
 	if at := l.Offsets(); at.End != 5 || l.o.Stats.Recovered.Load() != 0 {
 		t.Error(at, l.o.Stats.Recovered.Load())
+	}
+}
+
+// Appenders, rolls, flushes, readers, lookups and watchers when the log ends
+// beside them: all of them return, with the error of the end, and what was
+// acknowledged is there (run with -race).
+func TestTheLogEndsBesideItsUsers(t *testing.T) {
+	for round := range 12 {
+		disk := crashfs.New()
+		o := testOptions(disk, 1)
+		o.Config.SegmentBytes, o.FsyncInterval = 2000, 1
+		l := mustOpen(t, o)
+		abandon := round%2 == 0
+		var users sync.WaitGroup
+		var acked atomic.Int64
+		var ended sync.Once
+		use := func(f func(i int) error) {
+			users.Go(func() {
+				for i := 0; ; i++ {
+					err := f(i)
+					if err == nil {
+						continue
+					}
+					if errors.Is(err, kerr.UnknownTopicOrPartition) != abandon || !abandon && !errors.Is(err, kerr.KafkaStorageError) {
+						t.Error(err)
+					}
+					return
+				}
+			})
+		}
+		for range 3 {
+			use(func(i int) error {
+				a, err := l.Append(batch(t, spec{size: 50}))
+				switch {
+				case err != nil:
+					return err
+				case i%3 == 0:
+					l.StartFlush(a.End)
+				case i%3 == 1:
+					if err := l.AwaitFlushed(t.Context(), a.End); err != nil {
+						return err
+					}
+					for was := acked.Load(); was < a.End && !acked.CompareAndSwap(was, a.End); was = acked.Load() {
+					}
+				}
+				if a.End > int64(20+17*round) {
+					ended.Do(func() {
+						if abandon {
+							l.Abandon()
+						} else if err := l.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return nil
+			})
+		}
+		use(func(int) error {
+			s, err := l.Read(l.Offsets().End/2, 500, true, kafka.ReadUncommitted)
+			if s.Region.Length > 0 {
+				s.Region.Release()
+			}
+			return err
+		})
+		use(func(int) error { return second(l.OffsetForTimestamp(1, kafka.ReadUncommitted)) })
+		users.Go(func() {
+			wake := make(chan struct{}, 1)
+			defer l.Watch(wake)()
+			for l.endedErr() == nil {
+				<-wake
+			}
+		})
+		users.Wait()
+		if abandon {
+			continue
+		}
+		o = testOptions(disk.CrashClone(crashfs.LoseUnsynced), 2)
+		o.Clean = true
+		l = mustOpen(t, o)
+		if at := l.Offsets(); at.End < acked.Load() || int64(len(contents(t, l))) != at.End {
+			t.Errorf("%+v, acknowledged were %d", at, acked.Load())
+		}
+		mustClose(t, l)
 	}
 }

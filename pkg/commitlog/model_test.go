@@ -189,6 +189,9 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	writers.Wait()
+	if t.Failed() {
+		l.Abandon() // the readers would wait for ever for what a writer has not written
+	}
 	readers.Wait()
 	mustClose(t, l)
 }

@@ -27,6 +27,7 @@ var damages = map[string]func(b []byte, size int) []byte{
 	"all ones":           func(b []byte, _ int) []byte { return bytes.Repeat([]byte{0xff}, len(b)) },
 	"last byte changed":  func(b []byte, _ int) []byte { b[len(b)-1]++; return b },
 	"last entry twice":   func(b []byte, size int) []byte { return append(b, b[len(b)-size:]...) },
+	"first key negative": func(b []byte, _ int) []byte { b[0] |= 0x80; return b },
 	"entries behind end": func(b []byte, _ int) []byte { return append(b, bytes.Repeat([]byte{0x7f}, 24)...) },
 	"of another segment": func(b []byte, _ int) []byte {
 		for i := range len(b) / 4 {
