@@ -19,6 +19,9 @@ const (
 	// behind the header and go out in one write with it: a second system call
 	// costs more than copying so much.
 	copyLimit = 16 << 10
+	// gatherLimit is how much gathers before it goes out: what a client that
+	// does not read its answer holds (ST-22).
+	gatherLimit = 2 * copyLimit
 	// copyPiece is how much of a region is in memory at a time where there is
 	// no sendfile.
 	copyPiece = 128 << 10
@@ -110,7 +113,7 @@ func (s *sender) parts(parts []Part) error {
 // copyIn puts a small part behind what is in the buffer.
 func (s *sender) copyIn(p *Part, n int) error {
 	have := len(s.buf.b)
-	if have > 0 && have+n > cap(s.buf.b) && have >= 4*copyLimit {
+	if have > 0 && have+n > gatherLimit {
 		if err := s.flush(true); err != nil {
 			return err
 		}

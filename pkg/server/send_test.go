@@ -256,3 +256,33 @@ func sizeName(n int) string {
 	}
 	return map[int]string{4 << 10: "4KiB", 16 << 10: "16KiB", 32 << 10: "32KiB"}[n]
 }
+
+// ST-22: a client that does not read an answer of many small parts holds no
+// more memory than one whose answer is a large region.
+func TestManySmallPartsGatherInABoundedBuffer(t *testing.T) {
+	client, nc := net.Pipe()
+	defer client.Close()
+	received := make(chan int64)
+	go func() {
+		n, _ := io.Copy(io.Discard, client) // until nc is closed
+		received <- n
+	}()
+	parts := make([]Part, 100)
+	for i := range parts {
+		parts[i].Bytes = make([]byte, 10<<10)
+	}
+	c := &conn{s: New(Options{}), nc: nc}
+	s := sender{c: c, buf: getBuffer(0)}
+	if err := s.parts(parts); err != nil {
+		t.Fatal(err)
+	}
+	if n := cap(s.buf.b); n > gatherLimit {
+		t.Errorf("the buffer grew to %d bytes", n)
+	}
+	if err := nc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-received; n != 100*10<<10 {
+		t.Errorf("%d bytes arrived", n)
+	}
+}
