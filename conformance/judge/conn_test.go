@@ -135,3 +135,29 @@ func TestFrameIsWhatKmsgMakes(t *testing.T) {
 		}
 	}
 }
+
+func TestAHangingRequestHasNoResponseAndAnAnsweredOneItsOwn(t *testing.T) {
+	addr := fakeBroker(t, func(key int16, correlation uint32) ([]byte, bool) {
+		switch key {
+		case kmsg.Metadata.Int16():
+			return fakeMetadata(correlation), true
+		case kmsg.Produce.Int16():
+			return nil, true
+		}
+		return respond(correlation, kmsg.NewPtrApiVersionsResponse()), true
+	})
+	e := NewEnv(t, "s", addr, false)
+	defer e.Close()
+	c := e.Conn()
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks = 1
+	if resp := c.Do("hangs", 3, req, MayHang()); resp != nil {
+		t.Errorf("a response %v", resp)
+	}
+	if resp := c.Do("answers", 0, kmsg.NewPtrApiVersionsRequest(), MayHang()); resp == nil {
+		t.Error("no response")
+	}
+	if got := e.Exchanges()[0].Outcome; got != outcomeNone {
+		t.Errorf("outcome %q", got)
+	}
+}

@@ -17,6 +17,7 @@ type Env struct {
 	// IsKafka says that the broker is Apache Kafka. Nothing that is sent may depend on it; it is for waits alone.
 	IsKafka bool
 
+	restart   func()
 	t         testing.TB
 	scenario  string
 	masks     *masks
@@ -52,6 +53,19 @@ func (e *Env) Close() {
 	for _, c := range e.conns {
 		c.Close()
 	}
+}
+
+// CanRestart gives the scenario a way to restart the broker. It has one of its own then.
+func (e *Env) CanRestart(restart func()) { e.restart = restart }
+
+// Restart stops the broker in order and starts it on the same data. Connections are dialled again at their next use.
+func (e *Env) Restart() {
+	e.t.Helper()
+	if e.restart == nil {
+		e.Fatalf("only a broker of the scenario's own can be restarted: RegisterOwn")
+	}
+	e.Close()
+	e.restart()
 }
 
 // Exchanges are those recorded so far.

@@ -21,6 +21,7 @@ func newProducer(id int64, epoch int16, timeout int32) *kmsg.InitProducerIDReque
 
 // initProducerID asks for ids of idempotent producers.
 func initProducerID(e *judge.Env) {
+	awaitProducerIDs(e)
 	topic := e.CreateTopic("t", 1)
 	c := e.Conn()
 	var last *kmsg.InitProducerIDResponse

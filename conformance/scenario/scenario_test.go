@@ -46,11 +46,12 @@ func TestScenarios(t *testing.T) {
 	s := &session{wanted: wanted, againstKafka: againstKafka, asked: map[string]map[int16]bool{}}
 	for _, sc := range judge.All() {
 		t.Run(sc.Name, func(t *testing.T) {
-			b := broker
-			if sc.Options != nil {
-				b = target.Start(t, *sc.Options)
+			if sc.Options == nil {
+				s.run(t, sc, broker, nil)
+				return
 			}
-			s.run(t, sc, b.Addr())
+			own := target.Start(t, *sc.Options)
+			s.run(t, sc, own, func() { own.Stop(); own.Restart() })
 		})
 	}
 	t.Logf("%d scenarios, %d exchanges, %d wanted differences", s.scenarios, s.exchanges, s.allowed)
@@ -74,8 +75,9 @@ type session struct {
 	asked                         map[string]map[int16]bool // versions by API name
 }
 
-func (s *session) run(t *testing.T, sc judge.Scenario, addr string) {
-	e := judge.NewEnv(t, sc.Name, addr, s.againstKafka)
+func (s *session) run(t *testing.T, sc judge.Scenario, b *target.Broker, restart func()) {
+	e := judge.NewEnv(t, sc.Name, b.Addr(), s.againstKafka)
+	e.CanRestart(restart)
 	defer e.Close()
 	sc.Run(e)
 	run := &judge.Recording{Kafka: kafka.Version(), Scenario: sc.Name, Exchanges: e.Exchanges()}
