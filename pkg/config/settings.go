@@ -16,36 +16,47 @@ const Prefix = "DOZE_KAFKA_"
 // producer's sequences are remembered (TX-2). It has no setting of its own.
 const ProducerIDExpiration = 24 * time.Hour
 
+// OffsetsRetentionCheckInterval is offsets.retention.check.interval.ms: how
+// often offsets whose retention has passed are dropped (GR-7). It has no setting of its own.
+const OffsetsRetentionCheckInterval = 10 * time.Minute
+
 // Settings are the broker's settings (FX-1), and the single place they are
 // declared. The tags are: env, the name without Prefix (the flag is derived
 // from it); envDefault; unit, "bytes" for a number that may have a suffix;
 // allowed, what a value may be, shown by --help and in mistakes; doc, one line.
 type Settings struct {
-	DataDir               string        `env:"DATA_DIR" envDefault:"./data" allowed:"a directory" doc:"where topics and meta.db are kept"`
-	MetaDB                string        `env:"META_DB" allowed:"a file" doc:"meta.db elsewhere than in the data directory"`
-	Listeners             string        `env:"LISTENERS" envDefault:"PLAINTEXT://127.0.0.1:9092" allowed:"NAME://host:port, several by commas; port 0 takes a free one" doc:"addresses that the broker listens on, in Kafka's syntax"`
-	AdvertisedListeners   string        `env:"ADVERTISED_LISTENERS" envDefault:"auto" allowed:"auto, or NAME://host:port, several by commas, each NAME one of the listeners" doc:"addresses that clients are told; auto: for each connection the one that works for it"`
-	HostEndpoint          string        `env:"HOST_ENDPOINT" allowed:"host:port" doc:"address that clients outside a container are told with auto; localhost and the listener's port if empty"`
-	HTTPListen            string        `env:"HTTP_LISTEN" envDefault:"127.0.0.1:9080" allowed:"host:port, or off" doc:"address of health, metrics and control"`
-	Container             bool          `env:"CONTAINER" doc:"set by the image: the broker runs in a container, which auto addresses take into account"`
-	NodeID                int32         `env:"NODE_ID" envDefault:"1" allowed:"0 to 2147483647" doc:"the broker id that clients see"`
-	ClusterID             string        `env:"CLUSTER_ID" allowed:"22 characters of A-Z, a-z, 0-9, - and _" doc:"the cluster id of a new data directory; made at random if empty, and kept"`
-	SegmentBytes          int64         `env:"SEGMENT_BYTES" envDefault:"134217728" unit:"bytes" allowed:"1MiB to 2147483647" doc:"a segment rolls before it gets larger than this (topic config segment.bytes)"`
-	SegmentMs             int64         `env:"SEGMENT_MS" envDefault:"604800000" allowed:"milliseconds, at least 1" doc:"a segment rolls once its records span more than this (topic config segment.ms)"`
-	IndexIntervalBytes    int           `env:"INDEX_INTERVAL_BYTES" envDefault:"4096" unit:"bytes" allowed:"0 to 2147483647" doc:"log bytes between two index entries (topic config index.interval.bytes)"`
-	RetentionBytes        int64         `env:"RETENTION_BYTES" envDefault:"-1" unit:"bytes" allowed:"bytes, or -1 for no limit" doc:"size of a partition (topic config retention.bytes); kept and listed, nothing is deleted by it yet: see docs/limitations.md"`
-	RetentionMs           int64         `env:"RETENTION_MS" envDefault:"-1" allowed:"milliseconds, or -1 for no limit" doc:"age of records (topic config retention.ms); kept and listed, nothing is deleted by it yet: see docs/limitations.md"`
-	FsyncInterval         time.Duration `env:"FSYNC_INTERVAL" envDefault:"500ms" allowed:"a duration such as 500ms or 2s; 0 turns the timer off" doc:"how often records that no acks=all waits for are flushed to the disk"`
-	AcksAllSync           bool          `env:"ACKS_ALL_SYNC" envDefault:"true" doc:"flush to the disk before an acks=all is answered; false gives up durability over a power cut for speed"`
-	Topics                string        `env:"TOPICS" allowed:"name[:partitions[:config=value[;config=value]]], several by commas" doc:"topics to make or grow at start, such as orders:3,audit:1:cleanup.policy=compact"`
-	AutoCreateTopics      bool          `env:"AUTO_CREATE_TOPICS" envDefault:"true" doc:"make a topic when a client first asks for it"`
-	NumPartitions         int32         `env:"NUM_PARTITIONS" envDefault:"1" allowed:"1 to 10000" doc:"partitions of a topic that is made without a number"`
-	StrictReplication     bool          `env:"STRICT_REPLICATION" doc:"refuse a replication factor above 1, as Kafka with one broker does, instead of storing 1"`
-	MessageMaxBytes       int           `env:"MESSAGE_MAX_BYTES" envDefault:"1048588" unit:"bytes" allowed:"0 to 2147483647" doc:"largest record batch (topic config max.message.bytes)"`
-	SocketRequestMaxBytes int           `env:"SOCKET_REQUEST_MAX_BYTES" envDefault:"104857600" unit:"bytes" allowed:"1 to 2147483647" doc:"largest request; a larger one closes its connection"`
-	RequestMemoryBytes    int64         `env:"REQUEST_MEMORY_BYTES" envDefault:"0" unit:"bytes" allowed:"bytes, or 0" doc:"memory for requests in flight; 0: a quarter of the container's limit, or of 1 GiB"`
-	LogLevel              string        `env:"LOG_LEVEL" envDefault:"info" allowed:"debug, info, warn, error" doc:"least level that is logged"`
-	LogFormat             string        `env:"LOG_FORMAT" envDefault:"text" allowed:"text, json" doc:"form of the log"`
+	DataDir                      string        `env:"DATA_DIR" envDefault:"./data" allowed:"a directory" doc:"where topics and meta.db are kept"`
+	MetaDB                       string        `env:"META_DB" allowed:"a file" doc:"meta.db elsewhere than in the data directory"`
+	Listeners                    string        `env:"LISTENERS" envDefault:"PLAINTEXT://127.0.0.1:9092" allowed:"NAME://host:port, several by commas; port 0 takes a free one" doc:"addresses that the broker listens on, in Kafka's syntax"`
+	AdvertisedListeners          string        `env:"ADVERTISED_LISTENERS" envDefault:"auto" allowed:"auto, or NAME://host:port, several by commas, each NAME one of the listeners" doc:"addresses that clients are told; auto: for each connection the one that works for it"`
+	HostEndpoint                 string        `env:"HOST_ENDPOINT" allowed:"host:port" doc:"address that clients outside a container are told with auto; localhost and the listener's port if empty"`
+	HTTPListen                   string        `env:"HTTP_LISTEN" envDefault:"127.0.0.1:9080" allowed:"host:port, or off" doc:"address of health, metrics and control"`
+	Container                    bool          `env:"CONTAINER" doc:"set by the image: the broker runs in a container, which auto addresses take into account"`
+	NodeID                       int32         `env:"NODE_ID" envDefault:"1" allowed:"0 to 2147483647" doc:"the broker id that clients see"`
+	ClusterID                    string        `env:"CLUSTER_ID" allowed:"22 characters of A-Z, a-z, 0-9, - and _" doc:"the cluster id of a new data directory; made at random if empty, and kept"`
+	SegmentBytes                 int64         `env:"SEGMENT_BYTES" envDefault:"134217728" unit:"bytes" allowed:"1MiB to 2147483647" doc:"a segment rolls before it gets larger than this (topic config segment.bytes)"`
+	SegmentMs                    int64         `env:"SEGMENT_MS" envDefault:"604800000" allowed:"milliseconds, at least 1" doc:"a segment rolls once its records span more than this (topic config segment.ms)"`
+	IndexIntervalBytes           int           `env:"INDEX_INTERVAL_BYTES" envDefault:"4096" unit:"bytes" allowed:"0 to 2147483647" doc:"log bytes between two index entries (topic config index.interval.bytes)"`
+	RetentionBytes               int64         `env:"RETENTION_BYTES" envDefault:"-1" unit:"bytes" allowed:"bytes, or -1 for no limit" doc:"size of a partition (topic config retention.bytes); kept and listed, nothing is deleted by it yet: see docs/limitations.md"`
+	RetentionMs                  int64         `env:"RETENTION_MS" envDefault:"-1" allowed:"milliseconds, or -1 for no limit" doc:"age of records (topic config retention.ms); kept and listed, nothing is deleted by it yet: see docs/limitations.md"`
+	FsyncInterval                time.Duration `env:"FSYNC_INTERVAL" envDefault:"500ms" allowed:"a duration such as 500ms or 2s; 0 turns the timer off" doc:"how often records that no acks=all waits for are flushed to the disk"`
+	AcksAllSync                  bool          `env:"ACKS_ALL_SYNC" envDefault:"true" doc:"flush to the disk before an acks=all is answered; false gives up durability over a power cut for speed"`
+	Topics                       string        `env:"TOPICS" allowed:"name[:partitions[:config=value[;config=value]]], several by commas" doc:"topics to make or grow at start, such as orders:3,audit:1:cleanup.policy=compact"`
+	AutoCreateTopics             bool          `env:"AUTO_CREATE_TOPICS" envDefault:"true" doc:"make a topic when a client first asks for it"`
+	NumPartitions                int32         `env:"NUM_PARTITIONS" envDefault:"1" allowed:"1 to 10000" doc:"partitions of a topic that is made without a number"`
+	StrictReplication            bool          `env:"STRICT_REPLICATION" doc:"refuse a replication factor above 1, as Kafka with one broker does, instead of storing 1"`
+	MessageMaxBytes              int           `env:"MESSAGE_MAX_BYTES" envDefault:"1048588" unit:"bytes" allowed:"0 to 2147483647" doc:"largest record batch (topic config max.message.bytes)"`
+	SocketRequestMaxBytes        int           `env:"SOCKET_REQUEST_MAX_BYTES" envDefault:"104857600" unit:"bytes" allowed:"1 to 2147483647" doc:"largest request; a larger one closes its connection"`
+	RequestMemoryBytes           int64         `env:"REQUEST_MEMORY_BYTES" envDefault:"0" unit:"bytes" allowed:"bytes, or 0" doc:"memory for requests in flight; 0: a quarter of the container's limit, or of 1 GiB"`
+	GroupInitialRebalanceDelayMs int           `env:"GROUP_INITIAL_REBALANCE_DELAY_MS" envDefault:"20" allowed:"0 to 2147483647" doc:"how long the first join of an empty group waits for others, in milliseconds; as often again while more come"`
+	GroupMinSessionTimeoutMs     int           `env:"GROUP_MIN_SESSION_TIMEOUT_MS" envDefault:"100" allowed:"0 to 2147483647" doc:"least session timeout that a group member may ask for, in milliseconds"`
+	GroupMaxSessionTimeoutMs     int           `env:"GROUP_MAX_SESSION_TIMEOUT_MS" envDefault:"1800000" allowed:"0 to 2147483647" doc:"largest session timeout that a group member may ask for, in milliseconds"`
+	GroupMaxSize                 int           `env:"GROUP_MAX_SIZE" envDefault:"2147483647" allowed:"1 to 2147483647" doc:"most members of a group"`
+	GroupEvictOnDisconnect       bool          `env:"GROUP_EVICT_ON_DISCONNECT" doc:"remove a group member 500 ms after its last connection closed instead of after its session timeout"`
+	OffsetsRetentionMinutes      int           `env:"OFFSETS_RETENTION_MINUTES" envDefault:"10080" allowed:"minutes, at least 1" doc:"how long the committed offsets of a group without members are kept"`
+	OffsetMetadataMaxBytes       int           `env:"OFFSET_METADATA_MAX_BYTES" envDefault:"4096" unit:"bytes" allowed:"0 to 2147483647" doc:"largest metadata beside a committed offset"`
+	LogLevel                     string        `env:"LOG_LEVEL" envDefault:"info" allowed:"debug, info, warn, error" doc:"least level that is logged"`
+	LogFormat                    string        `env:"LOG_FORMAT" envDefault:"text" allowed:"text, json" doc:"form of the log"`
 
 	// Warnings are what Parse found odd but did not refuse, one line each,
 	// for the log: an unknown variable with our prefix is likely a typo.

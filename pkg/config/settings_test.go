@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,7 +35,8 @@ func TestDefaults(t *testing.T) {
 	want := &Settings{DataDir: "./data", Listeners: "PLAINTEXT://127.0.0.1:9092", AdvertisedListeners: "auto", HTTPListen: "127.0.0.1:9080",
 		NodeID: 1, SegmentBytes: 128 << 20, SegmentMs: 7 * 24 * 3600 * 1000, IndexIntervalBytes: 4096, RetentionBytes: -1, RetentionMs: -1,
 		FsyncInterval: 500 * time.Millisecond, AcksAllSync: true, AutoCreateTopics: true, NumPartitions: 1, MessageMaxBytes: 1048588,
-		SocketRequestMaxBytes: 100 << 20, LogLevel: "info", LogFormat: "text"}
+		SocketRequestMaxBytes: 100 << 20, GroupInitialRebalanceDelayMs: 20, GroupMinSessionTimeoutMs: 100, GroupMaxSessionTimeoutMs: 1800000,
+		GroupMaxSize: math.MaxInt32, OffsetsRetentionMinutes: 7 * 24 * 60, OffsetMetadataMaxBytes: 4096, LogLevel: "info", LogFormat: "text"}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v\nwant %+v", s, want)
 	}
@@ -54,5 +56,13 @@ func TestGivenKnowsWhatWasSet(t *testing.T) {
 	}
 	if want := []string{"NODE_ID", "SEGMENT_MS", "NUM_PARTITIONS"}; !slices.Equal(got, want) {
 		t.Errorf("given: %s", strings.Join(got, " "))
+	}
+}
+
+func TestTheSessionTimeoutsOfGroupsMustBeARange(t *testing.T) {
+	s := Default()
+	s.GroupMinSessionTimeoutMs, s.GroupMaxSessionTimeoutMs = 2000, 1000
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "must not be less than GROUP_MIN_SESSION_TIMEOUT_MS") {
+		t.Error(err)
 	}
 }

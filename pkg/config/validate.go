@@ -57,6 +57,15 @@ func (s *Settings) problems() []problem {
 	add("MESSAGE_MAX_BYTES", within(int64(s.MessageMaxBytes), 0, math.MaxInt32))
 	add("SOCKET_REQUEST_MAX_BYTES", within(int64(s.SocketRequestMaxBytes), 1, math.MaxInt32))
 	add("REQUEST_MEMORY_BYTES", within(s.RequestMemoryBytes, 0, math.MaxInt64))
+	add("GROUP_INITIAL_REBALANCE_DELAY_MS", within(int64(s.GroupInitialRebalanceDelayMs), 0, math.MaxInt32))
+	add("GROUP_MIN_SESSION_TIMEOUT_MS", within(int64(s.GroupMinSessionTimeoutMs), 0, math.MaxInt32))
+	add("GROUP_MAX_SESSION_TIMEOUT_MS", within(int64(s.GroupMaxSessionTimeoutMs), 0, math.MaxInt32))
+	if s.GroupMinSessionTimeoutMs > s.GroupMaxSessionTimeoutMs {
+		add("GROUP_MAX_SESSION_TIMEOUT_MS", errors.New("must not be less than GROUP_MIN_SESSION_TIMEOUT_MS"))
+	}
+	add("GROUP_MAX_SIZE", within(int64(s.GroupMaxSize), 1, math.MaxInt32))
+	add("OFFSETS_RETENTION_MINUTES", within(int64(s.OffsetsRetentionMinutes), 1, math.MaxInt32))
+	add("OFFSET_METADATA_MAX_BYTES", within(int64(s.OffsetMetadataMaxBytes), 0, math.MaxInt32))
 	add("LOG_LEVEL", oneOf(s.LogLevel, "debug", "info", "warn", "error"))
 	add("LOG_FORMAT", oneOf(s.LogFormat, "text", "json"))
 	if len(all) == 0 { // the topics' configs are checked against the other settings
