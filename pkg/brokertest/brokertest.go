@@ -17,17 +17,23 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
 
 // A Broker is a running broker of a test. It is stopped when the test ends.
 type Broker struct {
 	*broker.Broker
-	Net *PipeNet
+	Net   *PipeNet
+	Fault *faultfs.FS // makes operations of its disk fail; those of this start alone
 
-	t   testing.TB
-	log *testLog
+	t       testing.TB
+	log     *testLog
+	mayFail atomic.Bool
 	*machine
 }
+
+// MayFail says that the stop at the end of the test need not be clean.
+func (b *Broker) MayFail() { b.mayFail.Store(true) }
 
 // A machine is what outlives a broker: its disk, meta.db, and settings.
 type machine struct {
@@ -55,17 +61,17 @@ func Start(t testing.TB, opts ...Option) *Broker {
 
 func start(t testing.TB, m *machine) *Broker {
 	t.Helper()
-	b := &Broker{Net: NewPipeNet(), t: t, log: &testLog{t: t}, machine: m}
+	b := &Broker{Net: NewPipeNet(), Fault: faultfs.New(m.disk), t: t, log: &testLog{t: t}, machine: m}
 	var err error
 	b.Broker, err = broker.Start(t.Context(), m.settings,
-		broker.WithFS(m.disk, m.metaDir), broker.WithListen(b.Net.Listen),
+		broker.WithFS(b.Fault, m.metaDir), broker.WithListen(b.Net.Listen),
 		broker.WithMetaFault(func() error { m.step("commit to meta.db"); return nil }),
 		broker.WithLogger(slog.New(slog.NewTextHandler(b.log, nil))))
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := b.Stop(); err != nil {
+		if err := b.Stop(); err != nil && !b.mayFail.Load() {
 			t.Errorf("stop: %v", err)
 		}
 		b.log.stop()

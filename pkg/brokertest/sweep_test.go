@@ -2,6 +2,7 @@ package brokertest_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -137,6 +138,16 @@ func (p peer) retention(name string) string {
 // produce sends a batch to each partition in one request (nil: none) and returns their offsets.
 func (p peer) produce(name string, id [16]byte, acks int16, batches [][]byte) []int64 {
 	p.t.Helper()
+	offsets, errs := p.tryProduce(name, id, acks, batches)
+	if err := errors.Join(errs...); err != nil {
+		p.t.Fatalf("produce to %s: %v", name, err)
+	}
+	return offsets
+}
+
+// tryProduce is produce, with the error of each partition.
+func (p peer) tryProduce(name string, id [16]byte, acks int16, batches [][]byte) ([]int64, []error) {
+	p.t.Helper()
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = acks, 10_000
 	t := kmsg.NewProduceRequestTopic()
@@ -147,14 +158,11 @@ func (p peer) produce(name string, id [16]byte, acks int16, batches [][]byte) []
 		}
 	}
 	req.Topics = append(req.Topics, t)
-	offsets := make([]int64, len(batches))
+	offsets, errs := make([]int64, len(batches)), make([]error, len(batches))
 	for _, got := range ask[*kmsg.ProduceResponse](p, req).Topics[0].Partitions {
-		if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
-			p.t.Fatalf("produce to %s-%d: %v", name, got.Partition, err)
-		}
-		offsets[got.Partition] = got.BaseOffset
+		offsets[got.Partition], errs[got.Partition] = got.BaseOffset, kerr.ErrorForCode(got.ErrorCode)
 	}
-	return offsets
+	return offsets, errs
 }
 
 // values reads a partition from its start to its end, and wants offsets without gaps.
