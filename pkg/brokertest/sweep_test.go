@@ -110,15 +110,13 @@ func (p peer) find(name string) (id [16]byte, partitions int, ok bool) {
 	t.Topic = &name
 	req.Topics = append(req.Topics, t)
 	got := ask[*kmsg.MetadataResponse](p, req).Topics[0]
-	switch err := kerr.ErrorForCode(got.ErrorCode); err {
-	case nil:
+	switch err := kerr.ErrorForCode(got.ErrorCode); {
+	case err == nil:
 		return got.TopicID, len(got.Partitions), true
-	case kerr.UnknownTopicOrPartition:
-		return id, 0, false
-	default:
+	case !errors.Is(err, kerr.UnknownTopicOrPartition):
 		p.t.Fatalf("metadata of %s: %v", name, err)
-		return id, 0, false
 	}
+	return id, 0, false
 }
 
 // retention asks for a config that does not go by itself.

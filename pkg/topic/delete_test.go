@@ -148,8 +148,8 @@ func TestADeleteLeavesNoRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := k.store.View(func(tx *metastore.Tx) error {
-		for row := range tx.Topics() {
-			t.Errorf("a row is left: %+v", row)
+		for row, err := range tx.Topics() {
+			t.Errorf("a row is left: %+v, %v", row, err)
 		}
 		return nil
 	})
