@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -114,7 +115,11 @@ func (s *Store) open() (err error) {
 func guarded(path string, open func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if _, fault := p.(runtime.Error); fault {
+			p = "a page is missing or garbage"
+		}
+		if p != nil {
 			err = fmt.Errorf("%s is damaged (%v): put a copy of it back, or start with an empty data directory", path, p)
 		}
 	}()
