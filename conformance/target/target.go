@@ -69,10 +69,7 @@ func (b *Broker) useKafka(o Options) {
 func (b *Broker) useOurs(o Options) {
 	b.t.Helper()
 	dir := b.t.TempDir()
-	binary := os.Getenv("DOZE_KAFKA_BINARY")
-	if binary == "" {
-		binary = build(b.t, dir)
-	}
+	binary := Binary(b.t)
 	ports, err := kafka.FreePorts(1)
 	if err != nil {
 		b.t.Fatal(err)
@@ -95,6 +92,15 @@ func (b *Broker) useOurs(o Options) {
 	b.stop = func() error { return p.Stop(30 * time.Second) }
 	b.kill = func() { p.Kill() }
 	b.logTail = func(n int) string { return p.LogTail(n) }
+}
+
+// Binary is the path of our broker's program: DOZE_KAFKA_BINARY, or one that is built for this test.
+func Binary(t testing.TB) string {
+	t.Helper()
+	if binary := os.Getenv("DOZE_KAFKA_BINARY"); binary != "" {
+		return binary
+	}
+	return build(t, t.TempDir())
 }
 
 // build compiles the broker from the parent module into dir.
