@@ -228,7 +228,11 @@ func (c *conn) logEnd(err error) {
 	switch {
 	case errors.As(err, &malformed):
 		c.s.stats.ConnectionsFailed.Add(1)
-		c.log(slog.LevelDebug, "closing a connection because of its request", "reason", malformed.what)
+		level := slog.LevelDebug
+		if malformed.warn {
+			level = slog.LevelWarn
+		}
+		c.log(level, "closing a connection because of its request", "reason", malformed.what)
 	case err == nil, c.s.stopping.Load(), c.isClosed(), errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded):
 	default:
 		c.log(slog.LevelDebug, "connection ended", "reason", err.Error())

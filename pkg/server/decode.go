@@ -32,14 +32,14 @@ func (c *conn) decode(x *exchange) error {
 
 	spec, ok := c.s.opts.Handler.Lookup(req.Key)
 	if !ok || req.Key < 0 || req.Key >= maxKeys {
-		return malformedf("API key %d is not spoken", req.Key)
+		return unspokenf(c.s.toldFor(req.Key), "API key %d (%s) is not spoken", req.Key, kmsg.NameForKey(req.Key))
 	}
 	x.overlap = spec.Overlap
 	if req.Version < spec.Min || req.Version > spec.Max {
 		if spec.AnyVersion {
 			return checkAnyHeader(req, b) // the handler answers for it, with a nil Body
 		}
-		return malformedf("%s v%d is not spoken: v%d to v%d are", kmsg.NameForKey(req.Key), req.Version, spec.Min, spec.Max)
+		return unspokenf(c.s.toldFor(req.Key), "%s v%d is not spoken: v%d to v%d are (Kafka 4.0 dropped what clients older than 0.11 need)", kmsg.NameForKey(req.Key), req.Version, spec.Min, spec.Max)
 	}
 	body := kmsg.RequestForKey(req.Key)
 	if body == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // The steps in which a frame is read, so that a client which announces much
@@ -30,7 +31,8 @@ func (c *conn) readFrame(x *exchange) error {
 	}
 	size := int(int32(binary.BigEndian.Uint32(head)))
 	if size < 0 || size > c.s.opts.SocketRequestMaxBytes {
-		return malformedf("frame of %d bytes, at most %d are allowed (socket.request.max.bytes)", size, c.s.opts.SocketRequestMaxBytes)
+		return unspokenf(&c.s.toldSize, "frame of %d bytes, at most %d are allowed (socket.request.max.bytes); it begins with %q: no TLS and no HTTP are spoken here",
+			size, c.s.opts.SocketRequestMaxBytes, head)
 	}
 	if size < minHeader {
 		return malformedf("frame of %d bytes is too short for a request header", size)
@@ -108,10 +110,19 @@ func noEOF(err error) error {
 }
 
 // A malformedError is a fault of the client's that closes its connection.
-type malformedError struct{ what string }
+type malformedError struct {
+	what string
+	warn bool // it is one that people want to know of, and the first of its kind
+}
 
 func (e *malformedError) Error() string { return e.what }
 
 func malformedf(format string, args ...any) error {
-	return &malformedError{fmt.Sprintf(format, args...)}
+	return &malformedError{what: fmt.Sprintf(format, args...)}
+}
+
+// unspokenf is malformedf for a client of another age, or one that is no Kafka
+// client: the first of a kind is logged where people see it (FX-7).
+func unspokenf(told *atomic.Bool, format string, args ...any) error {
+	return &malformedError{fmt.Sprintf(format, args...), told.CompareAndSwap(false, true)}
 }

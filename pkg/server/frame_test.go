@@ -1,11 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,4 +217,28 @@ func FuzzFrame(f *testing.F) {
 		fix.t = t
 		fix.roundTrip()
 	})
+}
+
+// FX-7: of clients of another age, or of none of Kafka's, people are told once;
+// a port scan does not fill the log.
+func TestTheFirstUnspokenRequestOfAKindIsWarnedOf(t *testing.T) {
+	var log bytes.Buffer
+	f := startTCP(t, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	for range 3 {
+		for _, frame := range [][]byte{withSize(10, header(0, 99)), withSize(10, header(11, 0)), []byte("GET / HTTP/1.1\r\n"), withSize(4, make([]byte, 4))} {
+			w := f.connect()
+			w.send(frame)
+			w.wantClosed()
+			w.close()
+		}
+	}
+	f.stop()
+	if got := strings.Count(log.String(), "level=WARN"); got != 3 {
+		t.Errorf("%d warnings:\n%s", got, &log)
+	}
+	for _, want := range []string{"Produce v99 is not spoken", "API key 11 (JoinGroup)", "GET "} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no warning of %s:\n%s", want, &log)
+		}
+	}
 }

@@ -29,6 +29,11 @@ type Server struct {
 	stopping atomic.Bool
 	conns    sync.WaitGroup
 
+	// What was warned of already: a frame that is too large, and the APIs that
+	// are not spoken, or not in some version.
+	toldSize atomic.Bool
+	toldAPI  [maxKeys + 1]atomic.Bool // the last one for keys of no API
+
 	mu        sync.Mutex
 	sweeping  bool // the sweeper goroutine exists
 	open      map[*conn]struct{}
@@ -46,6 +51,14 @@ func New(opts Options) *Server {
 	s.stats.memory = s.memory
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
+}
+
+// toldFor says whether an API was warned of.
+func (s *Server) toldFor(key int16) *atomic.Bool {
+	if key < 0 || key >= maxKeys {
+		key = maxKeys
+	}
+	return &s.toldAPI[key]
 }
 
 // Stats returns the counters.
