@@ -6,9 +6,6 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 )
 
-// producerIDBlock is how many producer ids are reserved at a time (Kafka's ProducerIdsBlock).
-const producerIDBlock = 1000
-
 // ProducerIDs hands out producer ids, each once, also over a crash (TX-2): a
 // block is durably taken before the first of it is handed out, and what is
 // left of it at a stop is never used (Kafka's ids jump by 1000 at a restart too).
@@ -40,13 +37,13 @@ func (p *ProducerIDs) Next(ctx context.Context) (int64, error) {
 	if b.next == b.end {
 		var first int64
 		err := p.store.Update(ctx, func(tx *metastore.Tx) (err error) {
-			first, err = tx.ReserveProducerIDs(producerIDBlock)
+			first, err = tx.ReserveProducerIDs(metastore.ProducerIDBlock)
 			return err
 		})
 		if err != nil {
 			return 0, err
 		}
-		b = idBlock{next: first, end: first + producerIDBlock}
+		b = idBlock{next: first, end: first + metastore.ProducerIDBlock}
 	}
 	id := b.next
 	b.next++

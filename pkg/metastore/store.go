@@ -155,23 +155,15 @@ func isPathError(err error) bool {
 	return ok
 }
 
-// Close closes the file after the last commit. Update fails from then on.
+// Close closes the file after the last commit. Update fails from then on. The
+// error is that of a commit that has failed, too: the stop was not clean then (ST-50, ST-64).
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.awaitIdleLocked()
+	failed := s.failed
 	s.mu.Unlock()
-	return s.db.Close()
-}
-
-// Run waits until ctx ends, and then until what was queued is committed.
-// Commits need no goroutine of their own (see Update), so nothing waits for Run.
-func (s *Store) Run(ctx context.Context) error {
-	<-ctx.Done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.awaitIdleLocked()
-	return nil
+	return errors.Join(failed, s.db.Close())
 }
 
 func (s *Store) awaitIdleLocked() {

@@ -230,24 +230,22 @@ func TestAViewCannotChangeAnything(t *testing.T) {
 	}
 }
 
-func TestRunWaitsForTheLastCommit(t *testing.T) {
+func TestCloseWaitsForTheLastCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := make(chan struct{})
 		s := open(t, Options{Path: newPath(t), Fail: func() error { <-held; return nil }})
-		ctx, cancel := context.WithCancel(t.Context())
-		ran := make(chan error, 1)
-		go func() { ran <- s.Run(ctx) }()
+		closed := make(chan error, 1)
 		go func() { _ = s.Update(context.Background(), putClusterID("x")) }()
 		synctest.Wait()
-		cancel()
+		go func() { closed <- s.Close() }()
 		synctest.Wait()
 		select {
-		case err := <-ran:
-			t.Errorf("Run ended before the commit: %v", err)
+		case err := <-closed:
+			t.Errorf("Close ended before the commit: %v", err)
 		default:
 		}
 		close(held)
-		if err := <-ran; err != nil {
+		if err := <-closed; err != nil {
 			t.Error(err)
 		}
 	})
