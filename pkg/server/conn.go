@@ -32,6 +32,7 @@ type conn struct {
 
 	active  atomic.Int64 // the server's tick at which something last moved
 	waiting atomic.Int32 // a request waits in its handler: not idle
+	blind   atomic.Bool  // ... but the end of the connection would not be noticed
 
 	mu      sync.Mutex
 	changed sync.Cond   // the queue became shorter, or the connection closed
@@ -133,7 +134,8 @@ func (c *conn) answer(x *exchange) (handedOver bool, err error) {
 
 // watch is what the reader does while the reply of x waits. If x is a barrier,
 // such as a long poll, the next request is not read before it is complete; but
-// the end of the connection is noticed.
+// the end of the connection is noticed, unless bytes of the next request are in
+// the way: then the sweep for idle connections takes it.
 func (c *conn) watch(x *exchange) error {
 	if x.overlap {
 		return nil
@@ -142,7 +144,9 @@ func (c *conn) watch(x *exchange) error {
 	if err != nil && !c.s.stopping.Load() {
 		c.cancel(ErrConnClosed)
 	}
+	c.blind.Store(true)
 	c.drain()
+	c.blind.Store(false)
 	return err
 }
 

@@ -39,7 +39,7 @@ func (c *conn) decode(x *exchange) error {
 		if spec.AnyVersion {
 			return checkAnyHeader(req, b) // the handler answers for it, with a nil Body
 		}
-		return unspokenf(c.s.toldFor(req.Key), "%s v%d is not spoken: v%d to v%d are (Kafka 4.0 dropped what clients older than 0.11 need)", kmsg.NameForKey(req.Key), req.Version, spec.Min, spec.Max)
+		return unspokenf(c.s.toldFor(req.Key), "%s v%d is not spoken: v%d to v%d are, as in Kafka 4", kmsg.NameForKey(req.Key), req.Version, spec.Min, spec.Max)
 	}
 	body := kmsg.RequestForKey(req.Key)
 	if body == nil {

@@ -24,7 +24,7 @@ func (s *Server) sweep() {
 		tick := s.tick.Add(1)
 		s.eachConn(func(c *conn) {
 			// In this order: a request that stops waiting first notes that it moved.
-			if c.waiting.Load() > 0 || tick-c.active.Load() <= sweepsPerIdle {
+			if c.waiting.Load() > 0 && !c.blind.Load() || tick-c.active.Load() <= sweepsPerIdle {
 				return
 			}
 			s.stats.ConnectionsIdle.Add(1)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,26 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		}
 		active.close()
 		poll.close()
+		f.stop()
+	})
+}
+
+// A client that sends a long poll of days with something behind it, and goes,
+// does not keep its connection for days.
+func TestALongPollWithARequestBehindItIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forever := func(context.Context, *Request) Reply {
+			return Reply{Wait: func(ctx context.Context) { <-ctx.Done() }}
+		}
+		f := startPipe(t, Options{Handler: fakeHandler{forever}, ConnectionsMaxIdle: time.Minute})
+		w := f.connect()
+		w.send(frameOf(fetch(), 1), frameOf(metadata(12), 2))
+		w.close()
+		time.Sleep(2 * time.Minute) // virtual
+		synctest.Wait()
+		if n := f.s.stats.ConnectionsOpen.Load(); n != 0 {
+			t.Errorf("%d connections are open", n)
+		}
 		f.stop()
 	})
 }
