@@ -26,7 +26,7 @@ type JoinRequest struct {
 	SkipAssignment bool
 }
 
-// A JoinResponse answers a JoinRequest. On an error all but Err and MemberID is as Failed makes it.
+// A JoinResponse answers a JoinRequest. On an error all but Err and MemberID is as FailedJoin makes it.
 type JoinResponse struct {
 	Err            error // a kerr value, or nil
 	Generation     int32 // -1 with an error
@@ -66,4 +66,11 @@ type SyncResponse struct {
 	ProtocolType *string // nil with an error
 	ProtocolName *string // nil with an error
 	Assignment   []byte
+}
+
+// A Leaver names a member that leaves: by its id, or a static one by its
+// instance id alone.
+type Leaver struct {
+	MemberID   string
+	InstanceID *string
 }
