@@ -18,6 +18,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/endpoint"
 	"github.com/dozekafka/doze-kafka/pkg/fetchsession"
+	"github.com/dozekafka/doze-kafka/pkg/group"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
 )
@@ -25,6 +26,7 @@ import (
 // Deps is what the APIs work on. All fields are required.
 type Deps struct {
 	Registry    *topic.Registry
+	Groups      *group.Coordinator
 	Settings    *config.Settings
 	Endpoint    *endpoint.Endpoint
 	Sessions    *fetchsession.Cache

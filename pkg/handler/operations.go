@@ -6,5 +6,6 @@ package handler
 // IDEMPOTENT_WRITE 12). A client that did not ask gets -2^31, kmsg's default.
 const (
 	topicOperations   = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<10 | 1<<11
+	groupOperations   = 1<<3 | 1<<6 | 1<<8 | 1<<10 | 1<<11
 	clusterOperations = 1<<5 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
 )
