@@ -33,6 +33,7 @@ type Conn struct {
 type options struct {
 	sorted  []string
 	texts   []string
+	hidden  []string
 	bytes   bool
 	version int16 // of the response; -1: the request's
 	hang    time.Duration
@@ -120,6 +121,7 @@ func (c *Conn) outcome(step string, req kmsg.Request, unanswered bool, correlati
 		x.Encoding = "not as kmsg encodes it"
 	}
 	hideTexts(x.Response, o.texts)
+	hide(x.Response, o.hidden)
 	sortLists(x.Response, o.sorted)
 	return resp
 }
