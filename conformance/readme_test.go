@@ -1,4 +1,4 @@
-// Package conformance holds what is about the whole module: that its README says the truth.
+// Package conformance holds what is about the whole module: that the READMEs say the truth.
 package conformance
 
 import (
@@ -35,6 +35,12 @@ func TestReadmeNamesThePinnedVersions(t *testing.T) {
 	for name, version := range rows {
 		if row := "| " + name + " | " + version + " |"; !strings.Contains(readme, row) {
 			t.Errorf("README.md has no row %q", row)
+		}
+	}
+	users := read(t, "../README.md")
+	for client, name := range map[string]string{"Java kafka-clients": "Apache Kafka, its tools, kafka-clients", "franz-go": "franz-go", "Sarama": "Sarama", "KafkaJS": "KafkaJS"} {
+		if row := "| " + client + " | " + rows[name] + " |"; !strings.Contains(users, row) {
+			t.Errorf("../README.md has no row %q", row)
 		}
 	}
 }
