@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 GOLANGCI ?= golangci-lint
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## run the broker on 127.0.0.1:9092, its data in ./data
 	go run ./cmd/broker
@@ -15,7 +15,7 @@ test: ## run the tests, as README says
 race: ## run the tests under the race detector
 	go test -race ./...
 
-lint: ## gofmt, go vet and golangci-lint
+lint: ## gofmt, go vet and golangci-lint, which has to be installed (.ci/run says which version)
 	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	go vet ./...
 	$(GOLANGCI) run ./...
@@ -29,8 +29,8 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/...
 
-clients: ## real clients and Kafka's own tools against the broker (needs kcat, Java, Node)
-	cd conformance && go test -count=1 ./...
+clients: ## real clients and Kafka's own tools against the broker (needs kcat, Java, Maven, Node, a C++ compiler)
+	cd conformance && go test -count=1 -timeout 45m ./...
 
 record: ## ask Apache Kafka again: writes conformance/recordings (needs Java, Maven)
 	cd conformance && go test -count=1 ./scenario -run TestScenarios -record
