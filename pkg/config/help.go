@@ -10,9 +10,13 @@ import (
 func Help() string {
 	var b strings.Builder
 	b.WriteString("A single-node Kafka broker that keeps what it acknowledges.\n\n" +
-		"Usage: broker [--name value ...]\n\n" +
+		"Usage:\n" +
+		"  broker [--name value ...]              run\n" +
+		"  broker healthcheck [--name value ...]  ask the broker that these settings start; exit 0 or 1\n" +
+		"  broker version                         print the version\n\n" +
 		"Every setting is a flag and an environment variable. The flag beats the variable\n" +
-		"beats the default. A boolean flag may stand alone. Sizes take KiB, MiB and GiB.\n\n")
+		"beats the default. A boolean flag may stand alone. Sizes take KiB, MiB and GiB.\n" +
+		CreateTopicsVariable + "=name:partitions:replicas[:policy],... makes topics too.\n\n")
 	for _, s := range settings {
 		fmt.Fprintf(&b, "  %s, %s\n      %s, default %s: %s\n", s.flag(), s.variable(), s.kind(), s.shownDefault(), s.doc)
 		if s.allowed != "" && s.kind() != "boolean" {
