@@ -26,13 +26,18 @@ func (h *Handler) offsetCommit(ctx context.Context, req *server.Request) kmsg.Re
 		c.commit.Retention = retention(ms)
 	}
 	for i := range body.Topics {
-		c.sort(&body.Topics[i])
+		c.sort(i, &body.Topics[i])
 	}
 	if len(c.commit.Offsets) > 0 {
+		// Kafka answers as the group does where nothing was refused before, and merges the two by topic otherwise.
+		whole := len(c.topics) == 0
 		for i, err := range h.Groups.CommitOffsets(ctx, &c.commit) {
 			var code int16
 			if err != nil {
 				code = h.code(req, err)
+			}
+			if whole && (i == 0 || c.from[i] != c.from[i-1]) {
+				delete(c.places, c.keys[i]) // a topic that the request has twice is answered twice
 			}
 			c.answer(c.keys[i], c.commit.Offsets[i].Partition, code)
 		}
@@ -60,12 +65,13 @@ type committer struct {
 	version int16
 	commit  group.CommitRequest
 	keys    []topicKey // of commit.Offsets
+	from    []int      // of commit.Offsets: which topic of the request
 	topics  []kmsg.OffsetCommitResponseTopic
 	places  map[topicKey]int // in topics
 }
 
-// sort takes one topic of the request.
-func (c *committer) sort(in *kmsg.OffsetCommitRequestTopic) {
+// sort takes one topic of the request, the nth.
+func (c *committer) sort(n int, in *kmsg.OffsetCommitRequestTopic) {
 	key := topicKey{name: in.Topic}
 	t, ok := c.h.Registry.Lookup(in.Topic)
 	unknown := kerr.UnknownTopicOrPartition
@@ -85,7 +91,7 @@ func (c *committer) sort(in *kmsg.OffsetCommitRequestTopic) {
 		case p.Partition < 0 || p.Partition >= t.Partitions():
 			c.answer(key, p.Partition, kerr.UnknownTopicOrPartition.Code)
 		default:
-			c.keys = append(c.keys, key)
+			c.keys, c.from = append(c.keys, key), append(c.from, n)
 			c.commit.Offsets = append(c.commit.Offsets, group.OffsetToCommit{
 				Topic: t.Name(), TopicID: t.ID(), Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: orEmpty(p.Metadata),
 			})

@@ -19,6 +19,7 @@ func (h *Handler) offsetDelete(ctx context.Context, req *server.Request) kmsg.Re
 	resp.SetVersion(req.Version)
 	a := offsetDeleteAnswers{places: make(map[string]int)}
 	del := &group.DeleteOffsetsRequest{Group: body.Group}
+	var from []int // of del.Partitions: which topic of the request
 	for i := range body.Topics {
 		in := &body.Topics[i]
 		t, ok := h.Registry.Lookup(in.Topic)
@@ -30,6 +31,7 @@ func (h *Handler) offsetDelete(ctx context.Context, req *server.Request) kmsg.Re
 				a.answer(in.Topic, p.Partition, kerr.UnknownTopicOrPartition.Code)
 				continue
 			}
+			from = append(from, i)
 			del.Partitions = append(del.Partitions, kafka.TopicPartition{Topic: t.Name(), Partition: p.Partition})
 		}
 	}
@@ -38,7 +40,12 @@ func (h *Handler) offsetDelete(ctx context.Context, req *server.Request) kmsg.Re
 		resp.ErrorCode = h.code(req, deleted.Err)
 		return resp
 	}
+	// Kafka answers as the group does where nothing was refused before, and merges the two by topic otherwise.
+	whole := len(a.topics) == 0
 	for i, tp := range del.Partitions {
+		if whole && (i == 0 || from[i] != from[i-1]) {
+			delete(a.places, tp.Topic) // a topic that the request has twice is answered twice
+		}
 		var code int16
 		if err := deleted.Partitions[i]; err != nil {
 			code = h.code(req, err)
