@@ -11,6 +11,7 @@ var (
 	_ = judge.Register("produce-codecs", produceCodecs)
 	_ = judge.Register("produce-gaps", produceGaps)
 	_ = judge.Register("produce-recompressed", produceRecompressed)
+	_ = judge.Register("produce-decompressed-limit", produceDecompressedLimit)
 )
 
 // produceCodecs sends every codec at the versions around where zstd came.
@@ -69,4 +70,20 @@ func produceRecompressed(e *judge.Env) {
 		c.Do(x.kind+" topic, too large when uncompressed", 10, one(1, topic, judge.Values(strings.Repeat("a", 2000)).Codec(1)))
 		c.Do(x.kind+" topic, log", 13, fetch(topic, 0))
 	}
+}
+
+// produceDecompressedLimit: a topic that limits the records of compressed batches, on either side of the limit. The record that is not
+// compressed is longer than any of them.
+func produceDecompressedLimit(e *judge.Env) {
+	c := e.Conn()
+	topic := e.CreateTopic("t", 1, "max.decompressed.message.bytes", "100")
+	for codec := range int16(5) {
+		for _, n := range []int{92, 93, 94, 95, 96, 2000} {
+			c.Do(fmt.Sprintf("codec %d, value of %d bytes", codec, n), 13, one(1, topic, judge.Values("a", strings.Repeat("b", n)).Codec(codec)))
+		}
+		c.Do(fmt.Sprintf("codec %d, then a record of a bad time", codec), 13, one(1, topic, judge.Values("a", strings.Repeat("b", 200)).Codec(codec).With(func(b *judge.Batch) {
+			b.Records[0].TimestampDelta = 1 << 52
+		})))
+	}
+	c.Do("the end", 7, listOffsets(topic, -1))
 }

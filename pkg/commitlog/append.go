@@ -80,13 +80,14 @@ func (l *Log) tellRefusal(err error) {
 // topic's codec if that is another one (ST-13).
 func (l *Log) validate(b record.Batch, cfg *Config) (record.Batch, record.Verdict, error) {
 	v, err := record.Validate(b, &record.Rules{
-		Partition:     l.name,
-		Now:           l.o.Clock.Now().UnixMilli(),
-		LogAppendTime: cfg.LogAppendTime,
-		BeforeMaxMs:   cfg.TimestampBeforeMs,
-		AfterMaxMs:    cfg.TimestampAfterMs,
-		RequireKey:    cfg.Compact,
-		MaxBytes:      cfg.MaxMessageBytes,
+		Partition:      l.name,
+		Now:            l.o.Clock.Now().UnixMilli(),
+		LogAppendTime:  cfg.LogAppendTime,
+		BeforeMaxMs:    cfg.TimestampBeforeMs,
+		AfterMaxMs:     cfg.TimestampAfterMs,
+		RequireKey:     cfg.Compact,
+		MaxBytes:       cfg.MaxMessageBytes,
+		MaxRecordBytes: cfg.MaxRecordBytes,
 	})
 	if err != nil {
 		return nil, v, err

@@ -28,6 +28,7 @@ type Config struct {
 	SegmentJitterMs    int64
 	IndexIntervalBytes int
 	MaxMessageBytes    int
+	MaxRecordBytes     int32 // max.decompressed.message.bytes; 0: no limit
 	LogAppendTime      bool  // message.timestamp.type
 	TimestampBeforeMs  int64 // message.timestamp.before.max.ms
 	TimestampAfterMs   int64 // message.timestamp.after.max.ms

@@ -52,6 +52,7 @@ var (
 	errTrailing  = &InvalidError{Err: kerr.InvalidRecord, Message: "Incorrect declared batch size, records still remaining in file"}
 	errStructure = &InvalidError{Err: kerr.InvalidRecord, Message: "Found invalid record structure"}
 	errSize      = &InvalidError{Err: kerr.InvalidRecord, Message: "Invalid record size: the fields of a record do not end where its size says"}
+	errLong      = &InvalidError{Err: kerr.InvalidRecord, Message: "Invalid record size: more than the topic's max.decompressed.message.bytes"}
 	errCount     = &InvalidError{Err: kerr.InvalidRecord, Message: "Found invalid record count in magic v2 batch"}
 )
 

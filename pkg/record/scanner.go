@@ -1,6 +1,9 @@
 package record
 
-import "io"
+import (
+	"io"
+	"math"
+)
 
 // A scanner walks through the records of a batch without holding them. buf is
 // what can be looked at: the whole of an uncompressed batch in place, or the
@@ -11,6 +14,7 @@ type scanner struct {
 	base int64     // bytes before buf
 	more *inflater // nil: buf is everything
 	err  error     // why there is no more: io.EOF, or the payload is broken
+	most int32     // the largest size of a record; only a compressed batch's are held to it
 }
 
 // A head is what the walk takes from a record: all but its bytes.
@@ -22,7 +26,7 @@ type head struct {
 
 // open starts at the first record of b. The caller closes.
 func (s *scanner) open(b Batch) error {
-	*s = scanner{}
+	*s = scanner{most: math.MaxInt32}
 	payload := b[HeaderSize:]
 	if b.Codec() == None {
 		s.buf = payload
@@ -174,6 +178,9 @@ func (s *scanner) start(h *head) (end int64, err error) {
 	if size < 0 || s.more == nil && int(size) > len(s.buf)-s.pos {
 		return 0, errSize
 	}
+	if size > s.most {
+		return 0, errLong
+	}
 	if !s.skip(1) { // attributes: no bit is used
 		return 0, s.failure()
 	}
@@ -188,7 +195,7 @@ func (s *scanner) start(h *head) (end int64, err error) {
 
 // next passes over one record and tells what it was.
 func (s *scanner) next(h *head) error {
-	if size, i := varintAt(s.buf, s.pos); i > 0 && size >= 0 && int(size) <= len(s.buf)-i {
+	if size, i := varintAt(s.buf, s.pos); i > 0 && size >= 0 && size <= s.most && int(size) <= len(s.buf)-i {
 		s.pos = i + int(size)
 		return h.parse(s.buf[i:s.pos])
 	}

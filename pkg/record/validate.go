@@ -15,6 +15,9 @@ type Rules struct {
 	AfterMaxMs    int64  // message.timestamp.after.max.ms
 	RequireKey    bool   // cleanup.policy has compact
 	MaxBytes      int    // max.message.bytes, of the whole batch
+	// MaxRecordBytes is max.decompressed.message.bytes: the largest record of a
+	// compressed batch, its own size field not counted. 0: no limit.
+	MaxRecordBytes int32
 }
 
 // A Verdict is what the one pass over a valid batch has found.
@@ -41,6 +44,9 @@ func Validate(b Batch, r *Rules) (Verdict, error) {
 		return Verdict{}, err
 	}
 	defer s.close()
+	if s.more != nil && r.MaxRecordBytes > 0 {
+		s.most = r.MaxRecordBytes
+	}
 	return checkRecords(b, r, &s)
 }
 

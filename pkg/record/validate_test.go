@@ -299,3 +299,41 @@ func TestValidatingUncompressedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// ST-11: max.decompressed.message.bytes bounds each record of a compressed batch, whether it is read in one piece or over several blocks.
+func TestValidateLimitsRecordsOfCompressedBatches(t *testing.T) {
+	for _, c := range allCodecs {
+		for _, n := range []int{100, 1 << 20} {
+			b := NewBuilder(Options{Codec: c})
+			for _, size := range []int{1, n, 1} {
+				if err := b.Append(now, nil, make([]byte, size)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			batch, err := b.Batch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Attributes, two deltas, a null key, no headers: a byte each. The value's length: two for 100, four for 1 MiB.
+			size := int32(5 + 2 + n)
+			if n > 100 {
+				size += 2
+			}
+			r := rules()
+			r.MaxRecordBytes = size
+			if _, err := Validate(batch, r); err != nil {
+				t.Errorf("%s, a record of %d bytes: %v", c, size, err)
+			}
+			r.MaxRecordBytes--
+			if c == None {
+				if _, err := Validate(batch, r); err != nil {
+					t.Errorf("uncompressed: %v", err)
+				}
+				continue
+			}
+			if e := invalid(t, batch, r, kerr.InvalidRecord); e.Records != nil {
+				t.Errorf("%s: %v names records", c, e)
+			}
+		}
+	}
+}

@@ -18,6 +18,7 @@ func logConfig(s *config.Settings, overrides map[string]string) (*commitlog.Conf
 		SegmentJitterMs:    t.SegmentJitterMs,
 		IndexIntervalBytes: int(t.IndexIntervalBytes),
 		MaxMessageBytes:    int(t.MaxMessageBytes),
+		MaxRecordBytes:     t.MaxDecompressedMessageBytes,
 		LogAppendTime:      t.LogAppendTime,
 		TimestampBeforeMs:  t.MessageTimestampBeforeMaxMs,
 		TimestampAfterMs:   t.MessageTimestampAfterMaxMs,
