@@ -39,22 +39,12 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c := &call{fn: fn, done: make(chan struct{})}
-	s.mu.Lock()
-	if err := s.refusalLocked(); err != nil {
-		s.mu.Unlock()
+	c, lead, err := s.enqueue(fn)
+	if err != nil {
 		return err
 	}
-	s.queue = append(s.queue, c)
-	lead := !s.committing
-	s.committing = true
-	s.mu.Unlock()
-
-	if lead && s.commitQueued() {
-		go func() {
-			for s.commitQueued() {
-			}
-		}()
+	if lead {
+		s.lead()
 	}
 	select {
 	case <-c.done:
@@ -68,6 +58,51 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 		panic(c.panicked)
 	}
 	return c.err
+}
+
+// Submit queues fn as Update does and returns at once, so that a caller that
+// holds a lock has its changes committed in the order it made them: with
+// those of Update, calls run in the order they came. then is called
+// once with the outcome, in a goroutine of its own.
+func (s *Store) Submit(fn func(*Tx) error, then func(error)) {
+	c, lead, err := s.enqueue(fn)
+	go func() {
+		if err == nil {
+			if lead {
+				s.lead()
+			}
+			<-c.done
+			if c.panicked != nil {
+				panic(c.panicked)
+			}
+			err = c.err
+		}
+		then(err)
+	}()
+}
+
+// enqueue queues a call. lead says that no commit is under way and the caller makes one.
+func (s *Store) enqueue(fn func(*Tx) error) (c *call, lead bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusalLocked(); err != nil {
+		return nil, false, err
+	}
+	c = &call{fn: fn, done: make(chan struct{})}
+	s.queue = append(s.queue, c)
+	lead = !s.committing
+	s.committing = true
+	return c, lead, nil
+}
+
+// lead commits what is queued, and leaves to a goroutine what queues meanwhile.
+func (s *Store) lead() {
+	if s.commitQueued() {
+		go func() {
+			for s.commitQueued() {
+			}
+		}()
+	}
 }
 
 func (s *Store) refusalLocked() error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -231,5 +232,41 @@ func BenchmarkUpdate(b *testing.B) {
 			wg.Wait()
 			b.ReportMetric(float64(s.Commits())/float64(b.N), "commits/op")
 		})
+	}
+}
+
+// Submit does not wait, and keeps the order in which it was called.
+func TestSubmitQueuesInOrder(t *testing.T) {
+	s := open(t, Options{Path: newPath(t)})
+	var order []int // written by the committer alone
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Add(1)
+		s.Submit(func(tx *Tx) error {
+			order = append(order, i)
+			if i == 7 {
+				return errors.New("seven")
+			}
+			return tx.PutClusterID(strconv.Itoa(i))
+		}, func(err error) {
+			if (err != nil) != (i == 7) {
+				t.Errorf("%d: %v", i, err)
+			}
+			wg.Done()
+		})
+	}
+	update(t, s, func(*Tx) error { return nil })
+	wg.Wait()
+	if len(order) != 50 || !slices.IsSorted(order) {
+		t.Errorf("%v", order)
+	}
+	if got := clusterID(t, s); got != "49" {
+		t.Errorf("cluster id %q", got)
+	}
+	_ = s.Close()
+	refused := make(chan error)
+	s.Submit(func(*Tx) error { return nil }, func(err error) { refused <- err })
+	if err := <-refused; !errors.Is(err, errClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }

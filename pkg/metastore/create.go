@@ -54,7 +54,7 @@ func create(path string, start func(*Tx) error) error {
 
 // checkFormat refuses a file that is not ours, and one of a newer version (ST-4).
 func (t *Tx) checkFormat() error {
-	for _, name := range buckets {
+	for _, name := range firstBuckets {
 		if t.bolt.Bucket(name) == nil {
 			return fmt.Errorf("not a meta.db of this broker (it has no %s)", name)
 		}
@@ -67,6 +67,28 @@ func (t *Tx) checkFormat() error {
 		return fmt.Errorf("format version %d is newer than this broker's, which is %d: use the broker that wrote it, or a newer one", n, FormatVersion)
 	}
 	return nil
+}
+
+// addBuckets makes the buckets that a file of an earlier build lacks.
+func (s *Store) addBuckets() error {
+	missing := false
+	err := s.View(func(t *Tx) error {
+		for _, name := range buckets {
+			missing = missing || t.bolt.Bucket(name) == nil
+		}
+		return nil
+	})
+	if err != nil || !missing {
+		return err // no commit, and so no fsync, at a usual start
+	}
+	return s.db.Update(func(bolt *bbolt.Tx) error {
+		for _, name := range buckets {
+			if _, err := bolt.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // walk reads every row to its end, so that a page that is damaged is met at

@@ -93,12 +93,13 @@ func (s *Store) open() (err error) {
 	if s.db, err = openBolt(s.o.Path, false); err != nil {
 		return err
 	}
-	err = s.View(func(t *Tx) error {
-		if err := t.checkFormat(); err != nil {
-			return err
-		}
-		return t.walk()
-	})
+	err = s.View((*Tx).checkFormat)
+	if err == nil {
+		err = s.addBuckets()
+	}
+	if err == nil {
+		err = s.View((*Tx).walk)
+	}
 	if err == nil && s.o.Start != nil {
 		err = s.Update(context.Background(), s.o.Start)
 	}

@@ -17,6 +17,8 @@ import (
 //	            "next-producer-id"  -> int64, the first that is not taken
 //	topics      name                -> see encodeTopic
 //	log-starts  topic id, int32     -> uint8 version 1, int64
+//	groups      group               -> see encodeGroup
+//	offsets     group, topic, int32 -> see encodeOffset
 //
 // Log starts are keyed by topic id, so that those of a deleted topic are never
 // taken for those of another of its name.
@@ -24,8 +26,12 @@ var (
 	bucketMeta      = []byte("meta")
 	bucketTopics    = []byte("topics")
 	bucketLogStarts = []byte("log-starts")
+	bucketGroups    = []byte("groups")
+	bucketOffsets   = []byte("offsets")
 
-	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts}
+	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets}
+	// firstBuckets are in every file; the others are added to one of an earlier build.
+	firstBuckets = buckets[:3]
 
 	keyFormat         = []byte("format")
 	keyClusterID      = []byte("cluster-id")
