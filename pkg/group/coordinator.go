@@ -2,87 +2,259 @@ package group
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/dozekafka/doze-kafka/pkg/clock"
+	"github.com/dozekafka/doze-kafka/pkg/group/classic"
+	"github.com/dozekafka/doze-kafka/pkg/metastore"
 )
 
 // A Coordinator is all groups of the broker. Its methods may be called by any
 // goroutine. Those without a context never wait: for a lock in memory at most.
 // Errors are, or wrap, kerr values. After Close all of them answer
-// COORDINATOR_NOT_AVAILABLE, as Kafka does once its coordinator is not active.
-type Coordinator struct{}
+// COORDINATOR_NOT_AVAILABLE, as Kafka does once its coordinator is not active; List tells of none.
+type Coordinator struct {
+	o      Options
+	cfg    classic.Config
+	closed atomic.Bool
+	// behind says that membership could not be written when that was last tried.
+	behind atomic.Bool
+	writes sync.WaitGroup // submitted to the store and not complete
+	clients
 
-// Open loads the groups from the store; their members' sessions start anew (GR-6).
-func Open(o Options) (*Coordinator, error) { panic("not built") }
+	mu     sync.Mutex // guards what follows; order: group, coordinator
+	groups map[string]*group
+	sweep  clock.Timer // calls ExpireOffsets
+}
+
+// Open loads the groups from the store; their members' sessions start anew
+// (GR-6). Offsets of topics that are gone are dropped (GR-7).
+func Open(o Options) (*Coordinator, error) {
+	c := &Coordinator{o: o, groups: map[string]*group{}}
+	c.cfg = classic.Config{
+		InitialDelay: time.Duration(o.Settings.GroupInitialRebalanceDelayMs) * time.Millisecond,
+		MaxSize:      o.Settings.GroupMaxSize,
+		NewMemberID:  newMemberID,
+	}
+	if err := c.load(); err != nil {
+		return nil, fmt.Errorf("load the groups: %w", err)
+	}
+	c.sweepLater()
+	return c, nil
+}
+
+func (c *Coordinator) load() error {
+	err := c.o.Store.View(func(tx *metastore.Tx) error {
+		for row, err := range tx.Groups() {
+			if err != nil {
+				return err
+			}
+			c.loaded(row).onDisk = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	gone := map[string]bool{} // by topic name and id
+	err = c.o.Store.Update(context.Background(), func(tx *metastore.Tx) error {
+		return tx.DropOffsetsIf(func(_ string, o metastore.Offset) bool {
+			key := o.Topic + string(o.TopicID[:])
+			drop, known := gone[key]
+			if !known {
+				t, ok := c.o.Topic(o.Topic)
+				drop = !ok || t.ID != o.TopicID
+				gone[key] = drop
+			}
+			return drop
+		})
+	})
+	if errors.Is(err, kerr.KafkaStorageError) {
+		// The disk is full, or worse: that is no reason not to start, and reads go on.
+		c.o.Logger.Warn("offsets of deleted topics could not be dropped", "error", err)
+		return nil
+	}
+	return err
+}
+
+// loaded makes the group of a row.
+func (c *Coordinator) loaded(row metastore.Group) *group {
+	g := &group{c: c, name: row.Name, stored: row}
+	var e classic.Effects
+	g.state, e = classic.Restore(c.cfg, c.o.Clock.Now(), snapshotOf(row))
+	c.groups[row.Name] = g
+	g.mu.Lock()
+	g.applyLocked(e)
+	g.unlock(e)
+	return g
+}
 
 // Close stops all timers, and answers what is parked with NOT_COORDINATOR. It
 // waits for what is being written behind; an error says that the last state of
 // some group did not reach the disk. The store is closed after it.
-func (c *Coordinator) Close() error { panic("not built") }
+func (c *Coordinator) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	c.mu.Lock()
+	if c.sweep != nil {
+		c.sweep.Stop()
+	}
+	c.mu.Unlock()
+	groups := c.all()
+	for _, g := range groups {
+		g.mu.Lock()
+		e := g.state.Abort(kerr.NotCoordinator)
+		g.applyLocked(e)
+		g.writeLocked() // once more, if it failed before
+		g.unlock(e)
+	}
+	c.writes.Wait()
+	lost := 0
+	for _, g := range groups {
+		g.mu.Lock()
+		if g.dirty && !g.gone {
+			lost++
+		}
+		g.mu.Unlock()
+	}
+	if lost > 0 {
+		return fmt.Errorf("the last state of %d groups could not be written", lost)
+	}
+	return nil
+}
 
 // Join starts a JoinGroup. The answer comes, now or once the group is complete,
 // as one value in the channel, which has room for it: a caller whose client is
 // gone may leave it there. A caller that gives up (the broker stops) answers
-// NOT_COORDINATOR by itself.
-func (c *Coordinator) Join(req *JoinRequest) <-chan JoinResponse { panic("not built") }
+// NOT_COORDINATOR by itself. Of two JoinGroups of one member, the first is
+// never answered if the second comes while it waits: its client has given it up.
+func (c *Coordinator) Join(req *JoinRequest) <-chan JoinResponse {
+	answer := make(chan JoinResponse, 1)
+	if err := c.checkJoin(req); err != nil {
+		answer <- classic.FailedJoin(req.MemberID, err)
+		return answer
+	}
+	g := c.lock(req.Group, req.MemberID == "")
+	if g == nil {
+		answer <- classic.FailedJoin(req.MemberID, c.missing(kerr.UnknownMemberID))
+		return answer
+	}
+	c.o.Logger.Debug("JoinGroup", "group", req.Group, "member", req.MemberID, "reason", req.Reason)
+	e := g.state.Join(c.o.Clock.Now(), kept(req), answer)
+	g.heardLocked(e.Joining, req.Conn)
+	g.applyLocked(e)
+	g.unlock(e)
+	return answer
+}
+
+func (c *Coordinator) checkJoin(req *JoinRequest) error {
+	if err := c.check(req.Group); err != nil {
+		return err
+	}
+	low, high := c.o.Settings.GroupMinSessionTimeoutMs, c.o.Settings.GroupMaxSessionTimeoutMs
+	if ms := req.SessionTimeout.Milliseconds(); ms < int64(low) || ms > int64(high) {
+		return kerr.InvalidSessionTimeout
+	}
+	return nil
+}
+
+// check is for the requests that need a group's name.
+func (c *Coordinator) check(name string) error {
+	if c.closed.Load() {
+		return kerr.CoordinatorNotAvailable
+	}
+	if name == "" {
+		return kerr.InvalidGroupID
+	}
+	return checkLength(name)
+}
+
+// checkLength refuses what can't be a key: Kafka has no such limit.
+func checkLength(name string) error {
+	if len(name) > metastore.MaxGroupName {
+		return kerr.InvalidGroupID
+	}
+	return nil
+}
+
+// missing is the error for a group that lock did not find.
+func (c *Coordinator) missing(err error) error {
+	if c.closed.Load() {
+		return kerr.CoordinatorNotAvailable
+	}
+	return err
+}
 
 // Sync starts a SyncGroup; the answer comes as that of Join does.
-func (c *Coordinator) Sync(req *SyncRequest) <-chan SyncResponse { panic("not built") }
+func (c *Coordinator) Sync(req *SyncRequest) <-chan SyncResponse {
+	answer := make(chan SyncResponse, 1)
+	if req.Named && (req.ProtocolType == nil || req.ProtocolName == nil) {
+		answer <- SyncResponse{Err: kerr.InconsistentGroupProtocol}
+		return answer
+	}
+	if err := c.check(req.Group); err != nil {
+		answer <- SyncResponse{Err: err}
+		return answer
+	}
+	g := c.lock(req.Group, false)
+	if g == nil {
+		answer <- SyncResponse{Err: c.missing(kerr.UnknownMemberID)}
+		return answer
+	}
+	e := g.state.Sync(c.o.Clock.Now(), keptSync(req), answer)
+	g.heardLocked(req.MemberID, req.Conn)
+	g.applyLocked(e)
+	g.unlock(e)
+	return answer
+}
 
 // Heartbeat keeps a member's session; nil, or what the client is told:
 // REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
 // INVALID_GROUP_ID.
-func (c *Coordinator) Heartbeat(req *HeartbeatRequest) error { panic("not built") }
+func (c *Coordinator) Heartbeat(req *HeartbeatRequest) error {
+	if err := c.check(req.Group); err != nil {
+		return err
+	}
+	g := c.lock(req.Group, false)
+	if g == nil {
+		return c.missing(kerr.UnknownMemberID)
+	}
+	defer g.mu.Unlock()
+	defer g.armLocked()
+	g.heardLocked(req.MemberID, req.Conn)
+	return g.state.Heartbeat(c.o.Clock.Now(), req.MemberID, req.InstanceID, req.Generation)
+}
 
 // Leave removes members from a group.
-func (c *Coordinator) Leave(req *LeaveRequest) LeaveResponse { panic("not built") }
-
-// CommitOffsets stores offsets and returns once they are on disk (ST-80): the
-// errors in the order of the request, nil for what is committed. An error of
-// the group is that of all partitions. NOT_COORDINATOR if meta.db can't be
-// written (ST-60, ST-64): clients find the coordinator and try again.
-// UNKNOWN_TOPIC_OR_PARTITION for a topic that was deleted meanwhile. The
-// request is not used once it returned; it waits in spite of ctx once the commit has begun.
-func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []error {
-	panic("not built")
+func (c *Coordinator) Leave(req *LeaveRequest) LeaveResponse {
+	if err := c.check(req.Group); err != nil {
+		return LeaveResponse{Err: err}
+	}
+	g := c.lock(req.Group, false)
+	if g == nil {
+		if c.closed.Load() {
+			return LeaveResponse{Err: kerr.CoordinatorNotAvailable}
+		}
+		errs := make([]error, len(req.Members))
+		for i := range errs {
+			errs[i] = kerr.UnknownMemberID
+		}
+		return LeaveResponse{Members: errs}
+	}
+	leavers := make([]classic.Leaver, len(req.Members))
+	for i, m := range req.Members {
+		leavers[i] = classic.Leaver{MemberID: m.MemberID, InstanceID: m.InstanceID}
+		c.o.Logger.Debug("LeaveGroup", "group", req.Group, "member", m.MemberID, "reason", m.Reason)
+	}
+	errs, e := g.state.Leave(c.o.Clock.Now(), leavers)
+	g.applyLocked(e)
+	g.unlock(e)
+	return LeaveResponse{Members: errs}
 }
-
-// FetchOffsets reads committed offsets. A group there is not has none. It
-// reads meta.db's pages and so may touch the page cache.
-func (c *Coordinator) FetchOffsets(req *FetchOffsetsRequest) FetchOffsetsResponse { panic("not built") }
-
-// DeleteOffsets deletes committed offsets, durably: GROUP_ID_NOT_FOUND,
-// NON_EMPTY_GROUP for one with members whose protocol type is not "consumer",
-// and for a partition GROUP_SUBSCRIBED_TO_TOPIC. An offset that is not there is no error.
-func (c *Coordinator) DeleteOffsets(ctx context.Context, req *DeleteOffsetsRequest) DeleteOffsetsResponse {
-	panic("not built")
-}
-
-// List tells of the groups that the filter picks, by name.
-func (c *Coordinator) List(f ListFilter) []Listed { panic("not built") }
-
-// Describe tells of a group. For one that is not there the description is
-// that of a dead group beside GROUP_ID_NOT_FOUND with its text
-// (kafka.ErrorMessage), which only v6 and later tell.
-func (c *Coordinator) Describe(group string) (Description, error) { panic("not built") }
-
-// Delete removes groups and their offsets, durably and in one commit; the
-// errors are in the order of the names: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP,
-// NOT_COORDINATOR if meta.db can't be written. Each name is there once.
-func (c *Coordinator) Delete(ctx context.Context, groups []string) []error { panic("not built") }
-
-// TopicsDeleted removes all offsets of topics, which are gone from the
-// registry by now. What fails, or a crash cuts off, is done by the next Open.
-func (c *Coordinator) TopicsDeleted(ctx context.Context, topics []kafka.TopicImage) error {
-	panic("not built")
-}
-
-// Disconnected says that a connection is gone. With GROUP_EVICT_ON_DISCONNECT
-// a member that has no other connection is removed 500 ms later, unless it was
-// heard of by then (GR-9).
-func (c *Coordinator) Disconnected(conn uint64) { panic("not built") }
-
-// ExpireOffsets drops the offsets whose retention has passed, and groups that
-// have neither members nor offsets any more (GR-7). It runs by itself every 10
-// minutes (offsets.retention.check.interval.ms). The result is how many offsets were dropped.
-func (c *Coordinator) ExpireOffsets(ctx context.Context) (int, error) { panic("not built") }

@@ -59,6 +59,7 @@ func (s *State) joinNew(now time.Time, req *JoinRequest, t Ticket) {
 	if req.RequireKnownMember {
 		// A client that gives up its first JoinGroup would leave a member that nobody is behind (KIP-394).
 		s.pending[id] = after(now, req.SessionTimeout)
+		s.out.Joining = id
 		s.refuse(t, id, kerr.MemberIDRequired)
 		return
 	}
@@ -85,6 +86,7 @@ func (s *State) joinKnown(now time.Time, req *JoinRequest, t Ticket) {
 		s.refuse(t, id, err)
 		return
 	}
+	s.out.Joining = id
 	switch leads := s.leader == id; {
 	case s.phase == PreparingRebalance:
 		s.updateAndRebalance(now, req, m, t, "member "+id+" joins again")
@@ -124,6 +126,7 @@ func (s *State) addAndRebalance(now time.Time, req *JoinRequest, id string, t Ti
 	}
 	m := newMember(id, req)
 	s.add(m, t)
+	s.out.Joining = id
 	m.expires = after(now, NewMemberJoinTimeout)
 	s.rebalanceOrComplete(now, "new member "+id)
 }
@@ -151,6 +154,7 @@ func (s *State) replace(now time.Time, req *JoinRequest, old *member, id string,
 	m := s.exchange(old, id)
 	m.heard(now)
 	s.update(m, req, t)
+	s.out.Joining = id
 	switch s.phase {
 	case Stable:
 		if s.selectProtocol() != *s.protocol {

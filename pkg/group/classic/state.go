@@ -50,6 +50,8 @@ type Effects struct {
 	Syncs []SyncReply
 	// Persist: Snapshot has changed since it was last asked for.
 	Persist bool
+	// Joining is the id of the member whose JoinGroup this call has parked or answered, for who keeps track of clients.
+	Joining string
 	// Notes say what happened to the group, for the log.
 	Notes []string
 }
@@ -126,8 +128,10 @@ func (s *State) HasMember(id string) bool {
 	return pending || s.byID[id] != nil
 }
 
-// Pristine says that the group is as New made it but for members that have yet to join.
-func (s *State) Pristine() bool { return s.generation == 0 && s.phase == Empty && s.typ == "" }
+// Pristine says that the group is as New made it.
+func (s *State) Pristine() bool {
+	return s.generation == 0 && s.phase == Empty && s.typ == "" && len(s.pending) == 0
+}
 
 func (s *State) take() Effects {
 	out := s.out
