@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -12,37 +11,18 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/record"
 )
 
-const (
-	// minRecordSize is the least length field that Kafka takes for a batch's,
-	// of whatever format (LegacyRecord.RECORD_OVERHEAD_V0).
-	minRecordSize = 14
-	// magicEnd is how many bytes it takes to see the format of a batch.
-	magicEnd = 17
-)
-
-// nextBatch splits the first batch off records, of whatever format, as Kafka
-// does before it looks closer (ByteBufferLogInputStream.nextBatch). nil: no
-// whole batch is there. CORRUPT_MESSAGE: it can't be one. The batch may be shorter than a header of format v2.
+// nextBatch splits the first batch off records, of whatever format. nil: no
+// whole batch is there. CORRUPT_MESSAGE, of which the client gets the text: it
+// can't be one. The batch may be shorter than a header of format v2.
 func nextBatch(records []byte) (b record.Batch, rest []byte, err error) {
-	if len(records) < record.LengthEnd {
+	b, rest, err = record.Next(records)
+	if errors.Is(err, record.ErrShort) {
 		return nil, nil, nil
 	}
-	size := int32(binary.BigEndian.Uint32(records[8:]))
-	if size < minRecordSize {
-		return nil, nil, kafka.Errorf(kerr.CorruptMessage,
-			"Record size %d is less than the minimum record overhead (%d)", size, minRecordSize)
+	if e, ok := errors.AsType[*record.InvalidError](err); ok {
+		return nil, nil, kafka.Errorf(e.Err, "%s", e.Message)
 	}
-	if len(records) < magicEnd {
-		return nil, nil, nil
-	}
-	if magic := int8(records[magicEnd-1]); magic < 0 || magic > record.Magic {
-		return nil, nil, kafka.Errorf(kerr.CorruptMessage, "Invalid magic found in record: %d", magic)
-	}
-	end := record.LengthEnd + int64(size)
-	if int64(len(records)) < end {
-		return nil, nil, nil
-	}
-	return record.Batch(records[:end:end]), records[end:], nil
+	return b, rest, err
 }
 
 // soleBatch is the one batch of format v2 that a partition of a Produce

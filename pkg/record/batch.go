@@ -54,8 +54,8 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A Batch is the bytes of one whole record batch. Its methods read and patch
-// the header in place; they want at least HeaderSize bytes, which Parse and
-// ParseHeader see to.
+// the header in place; they want at least HeaderSize bytes, which Parse
+// sees to.
 type Batch []byte
 
 // BaseOffset is the offset of the first record.

@@ -86,9 +86,6 @@ func FuzzParse(f *testing.F) {
 		if len(b)+len(rest) != len(p) || len(b) != b.Size() || len(b) < HeaderSize {
 			t.Fatalf("%d bytes are split into %d and %d", len(p), len(b), len(rest))
 		}
-		if CheckHeader(b) == nil && (b.LastOffset() < b.BaseOffset() || int64(b.Count()) > b.LastOffset()-b.BaseOffset()+1) {
-			t.Fatal("a header that is not sane passes")
-		}
 		_ = b.CheckCRC()     // must not panic
 		_, _ = b.Marker()    // the same
 		_ = b.LastSequence() // the same

@@ -98,41 +98,6 @@ func TestParseRefusesBadLengthsAndMagics(t *testing.T) {
 	}
 }
 
-func TestParseHeaderIsEnoughToLearnTheSize(t *testing.T) {
-	b := sample(t, Options{BaseOffset: 42}, 3)
-	h, err := ParseHeader(b[:HeaderSize])
-	if err != nil || h.Size() != len(b) || h.BaseOffset() != 42 || h.LastOffset() != 44 {
-		t.Fatalf("%v", err)
-	}
-	if err := CheckHeader(b[:HeaderSize-1]); !errors.Is(err, ErrShort) {
-		t.Errorf("cut header: %v", err)
-	}
-}
-
-// ST-54: what recovery finds where no batch begins is told from a header.
-func TestCheckHeaderRefusesWhatIsNoHeader(t *testing.T) {
-	good := sample(t, Options{}, 3)
-	if err := CheckHeader(make([]byte, HeaderSize)); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("zeros: %v", err)
-	}
-	for name, patch := range map[string]func(Batch){
-		"length":     func(b Batch) { binary.BigEndian.PutUint32(b[8:], 48) },
-		"magic":      func(b Batch) { b[16] = 1 },
-		"offset":     func(b Batch) { b.SetBaseOffset(-1) },
-		"overflow":   func(b Batch) { b.SetBaseOffset(1<<63 - 1) },
-		"span":       func(b Batch) { binary.BigEndian.PutUint32(b[23:], 0xffffffff) },
-		"count":      func(b Batch) { binary.BigEndian.PutUint32(b[57:], 0xffffffff) },
-		"many":       func(b Batch) { binary.BigEndian.PutUint32(b[57:], 4) },
-		"max length": func(b Batch) { binary.BigEndian.PutUint32(b[8:], 1<<31) },
-	} {
-		b := bytes.Clone(good)
-		patch(b)
-		if err := CheckHeader(b); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestCheckCRCFindsEveryChangedByte(t *testing.T) {
 	b := sample(t, Options{}, 3)
 	if err := b.CheckCRC(); err != nil {
