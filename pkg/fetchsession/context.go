@@ -18,9 +18,6 @@ type Context struct {
 	nodes        []*node // as Append gave them
 }
 
-// Incremental says whether the response may leave partitions out.
-func (c *Context) Incremental() bool { return c.session != nil }
-
 // Append appends the partitions to read to dst, in their order. Results are
 // given to Respond in the same one. It is called once.
 func (c *Context) Append(dst []Partition) []Partition {

@@ -162,7 +162,7 @@ func (p *player) fetch(words []string) string {
 	}
 	p.contexts[as], p.parts[as] = ctx, ctx.Append(nil)
 	kind := "full"
-	if ctx.Incremental() {
+	if ctx.session != nil {
 		kind = "incremental"
 	}
 	for _, part := range p.parts[as] {

@@ -314,7 +314,7 @@ func afterCut(t *testing.T, disk *crashfs.FS, m *model, promised int, sealed boo
 	} else {
 		s, _, err = Recover(o, 0, false, 0, nil)
 	}
-	if missing(err) && promised == 0 {
+	if errors.Is(err, fs.ErrNotExist) && promised == 0 {
 		return ""
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
 	"os"
@@ -235,7 +234,5 @@ func syncFile(f vfs.File) error {
 	}
 	return nil
 }
-
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 var _ io.Closer = (*Segment)(nil)

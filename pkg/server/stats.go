@@ -32,14 +32,5 @@ func (s *Stats) Requests(key int16) int64 {
 	return s.requests[key].Load()
 }
 
-// EachRequests calls f for every API that was used, in the order of keys.
-func (s *Stats) EachRequests(f func(key int16, count int64)) {
-	for key := range s.requests {
-		if n := s.requests[key].Load(); n > 0 {
-			f(int16(key), n)
-		}
-	}
-}
-
 // RequestBytesInMemory is how much of Options.RequestMemoryBytes is in use.
 func (s *Stats) RequestBytesInMemory() int64 { return s.memory.used.Load() }
