@@ -137,7 +137,7 @@ func (l *Log) appendValid(b record.Batch, v record.Verdict, cfg *Config) (a Appe
 	}
 	at := l.marks.load()
 	record.Stamp(b, at.End, l.o.Epoch, v, appendTime)
-	if err := l.writeLocked(b, v, cfg); err != nil {
+	if err := l.writeLocked(b, cfg); err != nil {
 		return Appended{}, false, err
 	}
 	if err := l.producers.Update(b); err != nil {
@@ -165,9 +165,9 @@ func (l *Log) duplicateLocked(r producer.Batch) Appended {
 
 // writeLocked writes a stamped batch. A batch that could be written in part
 // only is cut off again by the segment; if that fails too, nothing may follow it (ST-62).
-func (l *Log) writeLocked(b record.Batch, v record.Verdict, cfg *Config) error {
+func (l *Log) writeLocked(b record.Batch, cfg *Config) error {
 	s := l.active.opened.Load()
-	err := s.Append(b, v, cfg.IndexIntervalBytes)
+	err := s.Append(b, cfg.IndexIntervalBytes)
 	if err == nil {
 		return nil
 	}

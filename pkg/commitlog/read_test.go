@@ -7,7 +7,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
-	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
@@ -120,7 +119,7 @@ func TestReadStopsAtThePublishedEnd(t *testing.T) {
 	l := smallSegments(t, 3)
 	b := batch(t, spec{n: 2, size: 100, timestamp: 2000})
 	b.SetBaseOffset(6)
-	if err := l.active.opened.Load().Append(b, record.Verdict{}, 300); err != nil {
+	if err := l.active.opened.Load().Append(b, 300); err != nil {
 		t.Fatal(err) // written, and not yet published
 	}
 	if got := readAt(t, l, 0, 1<<20); len(got) != 3 {

@@ -96,7 +96,7 @@ func TestTimestampLookupInAnUnreadableBatch(t *testing.T) {
 	if err := l.rollLocked(0, l.config.Load()); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.writeLocked(bad, record.Verdict{MaxTimestamp: 1002}, l.config.Load()); err != nil {
+	if err := l.writeLocked(bad, l.config.Load()); err != nil {
 		t.Fatal(err)
 	}
 	at := l.marks.load()

@@ -43,10 +43,15 @@ func ParseTopics(s *Settings) ([]Seed, error) {
 
 // parseTopics reads the grammar alone.
 func parseTopics(v string) ([]Seed, error) {
+	return parsePieces(topicPieces(v), parseTopic)
+}
+
+// parsePieces reads a topic off each piece.
+func parsePieces(pieces []string, parse func(string) (Seed, error)) ([]Seed, error) {
 	var seeds []Seed
 	var mistakes []error
-	for _, piece := range topicPieces(v) {
-		seed, err := parseTopic(piece)
+	for _, piece := range pieces {
+		seed, err := parse(piece)
 		if err == nil {
 			err = checkOnce(seeds, seed)
 		}
@@ -127,23 +132,13 @@ const CreateTopicsVariable = "KAFKA_CREATE_TOPICS"
 // wurstmeister and others made known: name:partitions:replicas[:policy] by commas or lines.
 // Replicas are checked to be a number and otherwise ignored, as there is one broker.
 func ParseCreateTopics(v string) ([]Seed, error) {
-	var seeds []Seed
-	var mistakes []error
+	var pieces []string
 	for piece := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == ',' || r == '\n' }) {
-		if piece = strings.TrimSpace(piece); piece == "" {
-			continue
+		if piece = strings.TrimSpace(piece); piece != "" {
+			pieces = append(pieces, piece)
 		}
-		seed, err := parseCreateTopic(piece)
-		if err == nil {
-			err = checkOnce(seeds, seed)
-		}
-		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("topic %q: %w", piece, err))
-			continue
-		}
-		seeds = append(seeds, seed)
 	}
-	return seeds, joinOneLine(mistakes)
+	return parsePieces(pieces, parseCreateTopic)
 }
 
 func parseCreateTopic(piece string) (Seed, error) {

@@ -20,9 +20,9 @@ const (
 // error is the write's; if that fails too it wraps ErrTorn as well, and the
 // segment takes no more (ST-62). After an error Size is what it was.
 //
-// The verdict is not needed: the time index has the max timestamp of the
-// header, which is the records' own or, for LogAppendTime, what it was stamped with.
-func (s *Segment) Append(b record.Batch, _ record.Verdict, indexInterval int) error {
+// The time index has the max timestamp of the header, which is the records'
+// own or, for LogAppendTime, what it was stamped with.
+func (s *Segment) Append(b record.Batch, indexInterval int) error {
 	if err := s.takes(b); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestFailedWriteIsCutBack(t *testing.T) {
 		fill(t, s, m, 3, 700)
 		disk.Fail(faultfs.Rule{Kinds: vfs.OpWrite, Name: "*.log", Err: syscall.ENOSPC, Short: short})
 		b := batch(m.next(0), 2, 701, 5)
-		if err := s.Append(b, record.Verdict{}, 4096); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrTorn) {
+		if err := s.Append(b, 4096); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrTorn) {
 			t.Fatalf("append on a full disk: %v", err)
 		}
 		m.check(t, s)
@@ -55,11 +55,11 @@ func TestTornSegmentRefusesFurtherWrites(t *testing.T) {
 	disk.Fail(faultfs.Rule{Kinds: vfs.OpWrite, Name: "*.log", Short: 200})
 	disk.Fail(faultfs.Rule{Kinds: vfs.OpTruncate})
 	b := batch(m.next(0), 1, 700, 5)
-	err := s.Append(b, record.Verdict{}, 4096)
+	err := s.Append(b, 4096)
 	if !errors.Is(err, ErrTorn) || !errors.Is(err, syscall.EIO) {
 		t.Fatalf("first: %v", err)
 	}
-	if err := s.Append(b, record.Verdict{}, 4096); !errors.Is(err, ErrTorn) {
+	if err := s.Append(b, 4096); !errors.Is(err, ErrTorn) {
 		t.Fatalf("second: %v", err)
 	}
 	if err := s.Seal(); !errors.Is(err, ErrTorn) {
@@ -135,7 +135,7 @@ func TestAppendRefusesWhatIsNoNextBatch(t *testing.T) {
 		"a negative delta":   negative,
 		"too far":            batch(100+1<<31, 1, 700, 1),
 	} {
-		if err := s.Append(b, record.Verdict{}, 4096); err == nil {
+		if err := s.Append(b, 4096); err == nil {
 			t.Errorf("%s was appended", what)
 		}
 	}
@@ -198,7 +198,7 @@ func TestSealMakesAllFilesAndTakesNoMore(t *testing.T) {
 		"00000000000000000000.timeindex 00000000000000000000.txnindex" {
 		t.Fatal(got)
 	}
-	if err := s.Append(batch(50, 1, 100, 1), record.Verdict{}, 4096); !errors.Is(err, ErrSealed) {
+	if err := s.Append(batch(50, 1, 100, 1), 4096); !errors.Is(err, ErrSealed) {
 		t.Fatal(err)
 	}
 	ok(t, s.Flush())
@@ -235,7 +235,7 @@ func benchmarkAppend(b *testing.B, size int) {
 		}
 		data.SetBaseOffset(base)
 		data.SetMaxTimestamp(base)
-		if err := s.Append(data, record.Verdict{}, 4096); err != nil {
+		if err := s.Append(data, 4096); err != nil {
 			b.Fatal(err)
 		}
 		base += 10

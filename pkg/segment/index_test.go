@@ -53,7 +53,7 @@ func TestIndexesAreKafkas(t *testing.T) {
 				ts = record.NoTimestamp
 			}
 			b := batch(m.next(1_000)+int64(i%2), int32(1+i%5), 61+i*31%900, ts)
-			ok(t, s.Append(b, record.Verdict{}, interval))
+			ok(t, s.Append(b, interval))
 			m.add(b)
 			if i == 1_500 {
 				ok(t, s.WriteIndexes(false))

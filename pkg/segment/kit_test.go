@@ -233,7 +233,7 @@ func fill(t testing.TB, s *Segment, m *model, n, size int) {
 	t.Helper()
 	for i := range n {
 		b := batch(m.next(s.Base()), int32(1+i%3), size+i%7, 1_000+int64(len(m.batches)))
-		ok(t, s.Append(b, record.Verdict{}, 4096))
+		ok(t, s.Append(b, 4096))
 		m.add(b)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
@@ -161,7 +160,7 @@ func TestIndexOfAnotherIntervalIsAccepted(t *testing.T) {
 		s, m := create(t, o, 0), &model{}
 		for i := range int64(1_000) {
 			b := batch(i, 1, 600, i)
-			ok(t, s.Append(b, record.Verdict{}, interval))
+			ok(t, s.Append(b, interval))
 			m.add(b)
 		}
 		ok(t, s.Seal())

@@ -77,7 +77,7 @@ func step(t *testing.T, r *rand.Rand, s *Segment, m *model, disk *crashfs.FS) (*
 			size = r.IntN(20_000) + 61
 		}
 		b := batch(m.next(base)+r.Int64N(3)/2, 1+r.Int32N(20), size, r.Int64N(1_000)-1)
-		ok(t, s.Append(b, record.Verdict{}, 1+r.IntN(2)*4095))
+		ok(t, s.Append(b, 1+r.IntN(2)*4095))
 		m.add(b)
 	}
 	return s, disk
@@ -266,7 +266,7 @@ func TestReadersBesideAWriter(t *testing.T) {
 		done <- s.WriteIndexes(true)
 	}()
 	for i := range int64(total) {
-		ok(t, s.Append(batch(i, 1, 200, i), record.Verdict{}, 500))
+		ok(t, s.Append(batch(i, 1, 200, i), 500))
 	}
 	ok(t, s.Seal())
 	for range 3 {
@@ -304,7 +304,7 @@ func benchmarkRead(b *testing.B, size int, offset func(next int64) int64, seal b
 	o := osOptions(b)
 	s, next := create(b, o, 0), int64(0)
 	for s.Size() < 64<<20 {
-		ok(b, s.Append(batch(next, 4, size, next), record.Verdict{}, 4096))
+		ok(b, s.Append(batch(next, 4, size, next), 4096))
 		next += 4
 	}
 	if seal {

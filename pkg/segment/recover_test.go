@@ -97,7 +97,7 @@ func TestWhatWasCutOffDoesNotComeBack(t *testing.T) {
 	}
 	b := batch(1, 1, sector, 2)
 	b.SetLeaderEpoch(1)
-	ok(t, s.Append(b, record.Verdict{}, 4096))
+	ok(t, s.Append(b, 4096))
 	for seed := range uint64(200) {
 		again, _ := options(disk.CrashClone(crashfs.Random(seed)))
 		s, r, err := Recover(again, 0, false, 0, nil)
@@ -171,7 +171,7 @@ func TestCleanRecoveryReplays(t *testing.T) {
 	fill(t, s, m, 300, 700)
 	marker := must[record.Batch](t)(record.NewMarker(record.Marker{Type: record.Commit}, 5, 1, 77))
 	marker.SetBaseOffset(m.next(0))
-	ok(t, s.Append(marker, record.Verdict{}, 4096))
+	ok(t, s.Append(marker, 4096))
 	m.add(marker)
 	ok(t, s.WriteIndexes(true))
 	ok(t, s.Close())
@@ -249,7 +249,7 @@ func life(o *Options, flushed func(batches int, sealed bool)) (*model, error) {
 	for i := range 24 {
 		b := batch(m.next(0), 2, 300+i*113%1_500, int64(i%7))
 		m.add(b) // also if it fails: it may be there then
-		if err := s.Append(b, record.Verdict{}, 1_000); err != nil {
+		if err := s.Append(b, 1_000); err != nil {
 			return m, err
 		}
 		if i%5 == 3 {
@@ -399,7 +399,7 @@ func BenchmarkRecover64MiB(b *testing.B) {
 	o := osOptions(b)
 	s := create(b, o, 0)
 	for i := range int64(4_096) {
-		ok(b, s.Append(batch(i, 1, 16<<10, i), record.Verdict{}, 4096))
+		ok(b, s.Append(batch(i, 1, 16<<10, i), 4096))
 	}
 	ok(b, s.Close())
 	b.SetBytes(64 << 20)

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
@@ -70,7 +69,7 @@ func TestCloseMakesNoFile(t *testing.T) {
 	if disk.Count(vfs.OpCreate|vfs.OpWrite) != before || len(names(t, o)) != 1 {
 		t.Fatal("Close has written")
 	}
-	if err := s.Append(batch(5_000, 1, 700, 1), record.Verdict{}, 4096); err == nil {
+	if err := s.Append(batch(5_000, 1, 700, 1), 4096); err == nil {
 		t.Error("append to a closed segment")
 	}
 	if err := s.Flush(); !errors.Is(err, fs.ErrClosed) {

@@ -3,7 +3,6 @@ package segment
 import (
 	"testing"
 
-	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
@@ -36,7 +35,7 @@ func TestTimePositionWithTimestampsInAnyOrder(t *testing.T) {
 	s, m := create(t, o, 0), &model{}
 	for i := range int64(400) {
 		b := batch(i, 1, 500, i*7_919%400-1)
-		ok(t, s.Append(b, record.Verdict{}, 1_000))
+		ok(t, s.Append(b, 1_000))
 		m.add(b)
 	}
 	m.checkTimes(t, s)
