@@ -130,13 +130,18 @@ func (b *Broker) assemble() error {
 	b.sessions = fetchsession.New(fetchsession.DefaultSlots, nil)
 	b.server = server.New(server.Options{
 		Handler: handler.New(handler.Deps{
-			Registry: b.storage.topics, Settings: s, Endpoint: ep, Sessions: b.sessions,
+			Registry: b.storage.topics, Groups: b.storage.groups, Settings: s, Endpoint: ep, Sessions: b.sessions,
 			ProducerIDs: handler.NewProducerIDs(b.storage.store), Logger: b.log, Clock: b.opts.clock,
 			ClusterID: b.storage.clusterID, NodeID: s.NodeID, Epoch: b.storage.epoch,
 		}),
 		Logger:                b.log,
 		SocketRequestMaxBytes: s.SocketRequestMaxBytes,
 		RequestMemoryBytes:    requestMemory(s.RequestMemoryBytes, MemoryLimit()),
+		OnConn: func(conn *server.ConnInfo, open bool) {
+			if !open {
+				b.storage.groups.Disconnected(conn.ID) // GR-9
+			}
+		},
 	})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dozekafka/doze-kafka/pkg/commitlog"
 	"github.com/dozekafka/doze-kafka/pkg/config"
+	"github.com/dozekafka/doze-kafka/pkg/group"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 	"github.com/dozekafka/doze-kafka/pkg/segment"
@@ -36,6 +37,7 @@ type storage struct {
 	last      *lastStop
 	store     *metastore.Store
 	topics    *topic.Registry
+	groups    *group.Coordinator
 	stats     *commitlog.Stats
 	clusterID string
 	epoch     int32
@@ -73,7 +75,21 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 		},
 		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: st.last.covers,
 	})
+	if err != nil {
+		return nil, err
+	}
+	// The offsets of topics that are gone go with them, so the topics are known by now.
+	st.groups, err = group.Open(group.Options{Store: st.store, Clock: o.clock, Logger: o.logger, Settings: s, Topic: st.image})
 	return st, err
+}
+
+// image is what the groups know of a topic.
+func (st *storage) image(name string) (kafka.TopicImage, bool) {
+	t, ok := st.topics.Lookup(name)
+	if !ok {
+		return kafka.TopicImage{}, false
+	}
+	return kafka.TopicImage{Name: name, ID: t.ID(), Partitions: t.Partitions()}, true
 }
 
 // openStore opens meta.db.
@@ -136,6 +152,8 @@ func (st *storage) begin(tx *metastore.Tx, s *config.Settings) (err error) {
 // close flushes and closes everything, and then says so on the disk. It undoes
 // openStorage from the last step to the first.
 func (st *storage) close() error {
+	// What groups have not written says nothing of partitions: the mark does not depend on it.
+	groups := st.groups.Close()
 	err := st.topics.Close()
 	unverified := st.topics.Unverified()
 	err = errors.Join(err, st.store.Close())
@@ -143,13 +161,16 @@ func (st *storage) close() error {
 		// No mark if any flush failed: the next start must check everything (ST-50).
 		err = putMark(st.fs, st.dir, unverified)
 	}
-	return errors.Join(err, st.lock.Close())
+	return errors.Join(groups, err, st.lock.Close())
 }
 
 // abandon closes what a failed start had opened. It leaves no mark: the start
 // took away the one there was.
 func (st *storage) abandon() {
 	// The start's own error is the one to tell.
+	if st.topics != nil {
+		_ = st.topics.Close()
+	}
 	if st.store != nil {
 		_ = st.store.Close()
 	}

@@ -26,14 +26,31 @@ func (h *Handler) deleteTopics(ctx context.Context, req *server.Request) kmsg.Re
 	for _, name := range names {
 		d.chooseName(name)
 	}
+	var gone []kafka.TopicImage
 	for _, id := range d.order {
 		if t := d.chosen[id]; t != nil {
 			err := h.Registry.Delete(ctx, t)
 			d.answer(kmsg.StringPtr(t.Name()), id, h.code(req, err), err)
+			if err == nil {
+				gone = append(gone, kafka.TopicImage{Name: t.Name(), ID: id, Partitions: t.Partitions()})
+			}
 		}
 	}
+	h.dropOffsets(ctx, gone)
 	resp.Topics = d.answers
 	return resp
+}
+
+// dropOffsets removes the offsets of deleted topics (GR-7). The topics are gone
+// whether or not it succeeds: offsets that are left are those of an id that no
+// topic has any more, and go at the next start.
+func (h *Handler) dropOffsets(ctx context.Context, gone []kafka.TopicImage) {
+	if len(gone) == 0 {
+		return
+	}
+	if err := h.Groups.TopicsDeleted(ctx, gone); err != nil {
+		h.Logger.Warn("the offsets of deleted topics are left until the next start", "err", err)
+	}
 }
 
 // A deleter sorts out which topics a DeleteTopics request means (ControllerApis.deleteTopics).

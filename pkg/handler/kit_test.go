@@ -18,6 +18,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/endpoint"
 	"github.com/dozekafka/doze-kafka/pkg/fetchsession"
+	"github.com/dozekafka/doze-kafka/pkg/group"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 	"github.com/dozekafka/doze-kafka/pkg/record"
@@ -92,14 +93,23 @@ func (k *kit) open(settings *config.Settings) {
 		Clean: func(kafka.TopicPartition) bool { return true },
 	})
 	check(k.t, err)
+	groups, err := group.Open(group.Options{Store: k.store, Clock: clock.System, Logger: logger, Settings: settings, Topic: func(name string) (kafka.TopicImage, bool) {
+		t, ok := registry.Lookup(name)
+		if !ok {
+			return kafka.TopicImage{}, false
+		}
+		return kafka.TopicImage{Name: name, ID: t.ID(), Partitions: t.Partitions()}, true
+	}})
+	check(k.t, err)
 	self, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
 	check(k.t, err)
 	k.Handler = New(Deps{
-		Registry: registry, Settings: settings, Endpoint: self, Sessions: fetchsession.New(0, nil),
+		Registry: registry, Groups: groups, Settings: settings, Endpoint: self, Sessions: fetchsession.New(0, nil),
 		ProducerIDs: NewProducerIDs(k.store), Clock: clock.System, Logger: logger, ClusterID: testCluster, NodeID: testNode, Epoch: testEpoch,
 	})
 	k.conn = &server.ConnInfo{ID: 1, Listener: "PLAINTEXT", Local: tcp("127.0.0.1:9092"), Remote: tcp("127.0.0.1:50000")}
 	k.close = func() {
+		_ = groups.Close()   // a test may have broken the store
 		_ = registry.Close() // a test may have broken the disk
 		_ = k.store.Close()  // or its commits
 	}
