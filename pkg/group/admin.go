@@ -25,12 +25,13 @@ func (c *Coordinator) List(f ListFilter) []Listed {
 	if !picked(f.Types, typeClassic) || c.closed.Load() {
 		return listed
 	}
+	states := trimmed(f.States)
 	for _, g := range c.all() {
 		g.mu.Lock()
 		l := Listed{Group: g.name, ProtocolType: g.state.ProtocolType(), State: g.state.Phase().String(), Type: typeClassic}
 		gone := g.gone
 		g.mu.Unlock()
-		if !gone && picked(f.States, l.State) {
+		if !gone && picked(states, l.State) {
 			listed = append(listed, l)
 		}
 	}
@@ -39,7 +40,16 @@ func (c *Coordinator) List(f ListFilter) []Listed {
 }
 
 func picked(filter []string, name string) bool {
-	return len(filter) == 0 || slices.ContainsFunc(filter, func(f string) bool { return strings.EqualFold(strings.TrimSpace(f), name) })
+	return len(filter) == 0 || slices.ContainsFunc(filter, func(f string) bool { return strings.EqualFold(f, name) })
+}
+
+// trimmed are the names of states without the spaces around them, which Kafka allows there and not around types.
+func trimmed(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strings.TrimSpace(n)
+	}
+	return out
 }
 
 // Describe tells of a group. For one that is not there the description is

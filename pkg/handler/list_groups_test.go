@@ -19,7 +19,9 @@ func TestListGroupsByStateAndType(t *testing.T) {
 		}{
 			{nil, nil, map[string]kmsg.ListGroupsResponseGroup{"simple": {GroupState: "Empty"}, "stable": {ProtocolType: "consumer", GroupState: "Stable"}}},
 			{[]string{"stable"}, nil, map[string]kmsg.ListGroupsResponseGroup{"stable": {ProtocolType: "consumer", GroupState: "Stable"}}},
+			{[]string{" STABLE "}, []string{"Classic"}, map[string]kmsg.ListGroupsResponseGroup{"stable": {ProtocolType: "consumer", GroupState: "Stable"}}},
 			{nil, []string{"consumer"}, nil},
+			{nil, []string{" classic"}, nil}, // unlike states, types are not trimmed
 		} {
 			if version < 4 && c.states != nil || version < 5 && c.types != nil {
 				continue
