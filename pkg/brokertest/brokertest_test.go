@@ -108,14 +108,3 @@ func TestMarkDoesNotComeBackAfterAPowerCut(t *testing.T) {
 		})
 	}
 }
-
-// FX-21: no first operation of a client needs a retry.
-func TestFirstOperationsNeedNoRetry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for range 5 {
-			b := brokertest.Start(t)
-			want := produce(t, b, 0, 1, kgo.RecordRetries(0), kgo.RequestRetries(0))
-			same(t, consume(t, b, 1), want)
-		}
-	})
-}
