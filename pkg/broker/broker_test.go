@@ -3,14 +3,22 @@ package broker_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/dozekafka/doze-kafka/pkg/broker"
 	"github.com/dozekafka/doze-kafka/pkg/config"
@@ -217,5 +225,164 @@ func TestCheckAsksTheRunningBroker(t *testing.T) {
 	}
 	if _, err := broker.Check(context.Background(), s); err == nil {
 		t.Error("a stopped broker is healthy")
+	}
+}
+
+// FX-7: a log in JSON, at the level that the settings say.
+func TestLoggerKeepsToFormatAndLevel(t *testing.T) {
+	var log bytes.Buffer
+	s := local(t)
+	s.LogFormat, s.LogLevel = "json", "warn"
+	l := broker.NewLogger(&log, s)
+	l.Info("unsaid")
+	l.Warn("said", "n", 1)
+	var line struct {
+		Level, Msg string
+		N          int
+	}
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Level != "WARN" || line.Msg != "said" || line.N != 1 {
+		t.Errorf("%v: %s", err, log.String())
+	}
+}
+
+// produce sends a record with acks=all.
+func produce(t *testing.T, b *broker.Broker, value string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if err := cl.ProduceSync(t.Context(), kgo.StringRecord(value)).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRecords reads demo from its start.
+func wantRecords(t *testing.T, b *broker.Broker, want ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"demo": {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	var got []string
+	for len(got) < len(want) {
+		f := cl.PollFetches(ctx)
+		if err := f.Err(); err != nil {
+			t.Fatalf("%v, after %q", err, got)
+		}
+		for _, r := range f.Records() {
+			got = append(got, string(r.Value))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("consumed %q, want %q", got, want)
+	}
+}
+
+// topics are the names, ids and partitions that a client sees.
+func topics(t *testing.T, b *broker.Broker) map[string]kmsg.MetadataResponseTopic {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = nil // all
+	got, err := req.RequestWith(t.Context(), cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]kmsg.MetadataResponseTopic{}
+	for _, topic := range got.Topics {
+		all[*topic.Topic] = topic
+	}
+	return all
+}
+
+// ST-2: --meta-db keeps meta.db elsewhere.
+func TestMetaDBIsWhereTheSettingSays(t *testing.T) {
+	s := local(t)
+	s.MetaDB = filepath.Join(t.TempDir(), "elsewhere.db")
+	for range 2 {
+		b := start(t, s)
+		produce(t, b, "kept")
+		if err := b.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(s.MetaDB); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(s.DataDir, "meta.db")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("meta.db in the data directory: %v", err)
+	}
+	wantRecords(t, start(t, s), "kept", "kept")
+}
+
+// ST-4: a copy of the data directory is the whole state, and without the directory the broker is a fresh one.
+func TestACopyOfTheDataDirectoryIsTheWholeState(t *testing.T) {
+	s := local(t)
+	s.Topics = "other:3:retention.ms=5"
+	b := start(t, s)
+	produce(t, b, "first")
+	before, id := topics(t, b), b.ClusterID()
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	moved := local(t)
+	if err := os.CopyFS(moved.DataDir, os.DirFS(s.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	b = start(t, moved)
+	if !b.StartedClean() || b.ClusterID() != id {
+		t.Errorf("clean %v, cluster id %s, was %s", b.StartedClean(), b.ClusterID(), id)
+	}
+	for name, was := range before {
+		if is := topics(t, b)[name]; is.TopicID != was.TopicID || len(is.Partitions) != len(was.Partitions) {
+			t.Errorf("%s: %+v, was %+v", name, is, was)
+		}
+	}
+	produce(t, b, "second")
+	wantRecords(t, b, "first", "second")
+
+	if err := os.RemoveAll(s.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	s.Topics = ""
+	b = start(t, s)
+	if len(topics(t, b)) != 0 || b.ClusterID() == id {
+		t.Errorf("%d topics, cluster id %s, was %s", len(topics(t, b)), b.ClusterID(), id)
+	}
+}
+
+// FX-5: topics of the settings are there once the broker is ready; a restart with more partitions grows them, with fewer warns.
+func TestTopicsOfTheSettingsAreThereAtTheStart(t *testing.T) {
+	var log bytes.Buffer
+	s := local(t)
+	s.AutoCreateTopics = false
+	for _, c := range []struct {
+		topics     string
+		partitions int
+		warns      bool
+	}{{"orders:3,audit:1:cleanup.policy=compact", 3, false}, {"orders:5", 5, false}, {"orders:2", 5, true}} {
+		log.Reset()
+		s.Topics = c.topics
+		b := start(t, s, broker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		all := topics(t, b)
+		if got := len(all["orders"].Partitions); got != c.partitions || len(all["audit"].Partitions) != 1 {
+			t.Errorf("%s: orders has %d partitions, audit %d", c.topics, got, len(all["audit"].Partitions))
+		}
+		if err := b.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
+			t.Errorf("%s: warned %v:\n%s", c.topics, warned, log.String())
+		}
 	}
 }
