@@ -1,6 +1,7 @@
 package group
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +154,25 @@ func TestAnExplicitRetentionWins(t *testing.T) {
 		check(1, -1, -1, 1)
 		pass(8 * 24 * time.Hour)
 		check(-1, -1, -1, 1)
+	})
+}
+
+// What was committed since the offsets were read is not dropped with them.
+func TestNothingExpiresBesideACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		k.want(k.commit("g", 0, 1), nil)
+		g := k.lock("g", false)
+		version := g.version
+		g.mu.Unlock()
+		old := []metastore.Offset{{Topic: "t", Partition: 0, Committed: time.UnixMilli(0)}}
+		k.want(k.commit("g", 0, 2), nil)
+		var dropped atomic.Int64
+		g.mu.Lock()
+		k.want(g.expireOffsets(old, version, &dropped)(), nil)
+		if got := k.committed("g", 0); got != 2 || dropped.Load() != 0 || k.state("g") != "Empty" {
+			t.Errorf("offset %d, %s", got, k.state("g"))
+		}
 	})
 }
 
