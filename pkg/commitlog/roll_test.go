@@ -68,6 +68,23 @@ func TestRollsByRecordTime(t *testing.T) {
 	})
 }
 
+// ST-6: when an offset would not fit the index's 32 bits.
+func TestRollsBeforeARelativeOffsetOverflows(t *testing.T) {
+	for end, want := range map[int64][]int64{1<<31 - 1: {0}, 1 << 31: {0, 1 << 31}} {
+		l := openNew(t, testOptions(crashfs.New(), 1))
+		mustAppend(t, l, spec{})
+		l.mu.Lock() // as if so many records had come in between
+		at := l.marks.load()
+		at.End, at.LastStable = end, end
+		l.marks.store(at)
+		l.mu.Unlock()
+		mustAppend(t, l, spec{})
+		if got := bases(l); !slices.Equal(got, want) {
+			t.Errorf("after a batch at offset %d the segments begin at %d, want %d", end, got, want)
+		}
+	}
+}
+
 // segment.jitter.ms makes a segment roll early, by less than the jitter.
 func TestRollJitter(t *testing.T) {
 	o := testOptions(crashfs.New(), 1)

@@ -229,6 +229,35 @@ func TestProduceOnAFullDisk(t *testing.T) {
 	}
 }
 
+// ST-62: a write that fails part-way leaves nothing in its partition, and the others of the request stand.
+func TestProduceToOneFailingPartition(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 3)
+	for p := range int32(3) {
+		k.append("a", p, "before")
+	}
+	k.disk.Fail(faultfs.Rule{Kinds: vfs.OpWrite, Name: "a-1/*.log", Err: syscall.EIO, Short: 20})
+	b := batch(t, record.Options{}, "x")
+	req := produceTo("a", kafka.TopicID{}, -1, b, b, b)
+	for p, got := range k.produced(9, req) {
+		if p == 1 {
+			wantRefused(t, got, kerr.KafkaStorageError, -1)
+		} else if wantCode(t, got.ErrorCode, nil); got.BaseOffset != 1 {
+			t.Errorf("partition %d: base offset %d, want 1", p, got.BaseOffset)
+		}
+	}
+	for p, end := range map[int32]int64{0: 2, 1: 1, 2: 2} {
+		if got := k.offsets("a", p).End; got != end {
+			t.Errorf("partition %d ends at %d, want %d", p, got, end)
+		}
+	}
+	for p, got := range k.produced(9, req) {
+		if want := []int64{2, 1, 2}[p]; got.BaseOffset != want {
+			t.Errorf("partition %d: the next base offset is %d, want %d", p, got.BaseOffset, want)
+		}
+	}
+}
+
 // ST-51, ST-61: acks=all is not acknowledged where the fsync fails.
 func TestProduceIsNotAcknowledgedWithoutItsFsync(t *testing.T) {
 	k := newKit(t)

@@ -120,8 +120,8 @@ func TestReadsConcatenatedStreams(t *testing.T) {
 	}
 }
 
-// ST-11: a payload that is no stream of its codec is CORRUPT_MESSAGE wherever it breaks.
-func TestBrokenPayloadsAreCorrupt(t *testing.T) {
+// ST-11: a payload that is no stream of its codec is refused as Kafka does, with UNKNOWN_SERVER_ERROR, wherever it breaks.
+func TestBrokenPayloadsAreRefused(t *testing.T) {
 	plain := sample(t, Options{}, 1000)
 	for _, c := range allCodecs[1:] {
 		b := sample(t, Options{Codec: c}, 1000)
