@@ -192,6 +192,7 @@ func TestPowerCutsKeepWhatWasAcknowledged(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		synctest.Wait() // what is written behind
 		for _, c := range cuts {
 			after := k.from(c.path)
 			for g, o := range c.acked {

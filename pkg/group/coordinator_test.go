@@ -286,8 +286,14 @@ func TestASessionThatGetsShorterIsTimed(t *testing.T) {
 				k := newKit(t)
 				k.settings.GroupInitialRebalanceDelayMs = 60000
 				k.restart()
+				answer := k.Join(&JoinRequest{Group: "g", ProtocolType: "consumer", Protocols: []Protocol{{Name: "range"}},
+					SessionTimeout: 10 * time.Second, RebalanceTimeout: time.Minute})
+				d, err := k.Describe("g") // the client does not know its id yet
+				if err != nil {
+					t.Fatal(err)
+				}
 				m := k.member("g")
-				answer := m.start()
+				m.id = d.Members[0].MemberID
 				if err := use(m); err != nil && !errors.Is(err, kerr.RebalanceInProgress) {
 					t.Error(err)
 				}

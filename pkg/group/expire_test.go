@@ -120,6 +120,20 @@ func TestOffsetsOfMembersExpireByTopic(t *testing.T) {
 		if r := k.FetchOffsets(&FetchOffsetsRequest{Group: "g", All: true}); len(r.Offsets) != 1 || r.Offsets[0].Topic != "t" {
 			t.Errorf("%+v", r)
 		}
+		// Of members that are no consumers the subscription is not known.
+		k.want(k.commit("connect", 0, 1), nil)
+		join := &JoinRequest{Group: "connect", ProtocolType: "connect", Protocols: []Protocol{{Name: "p"}}, SessionTimeout: 20 * time.Minute, RebalanceTimeout: time.Hour}
+		r := <-k.Join(join)
+		k.want((<-k.Sync(&SyncRequest{Group: "connect", MemberID: r.MemberID, Generation: r.Generation})).Err, nil)
+		for range 10 {
+			pass(9 * time.Minute)
+			k.want(k.Heartbeat(&HeartbeatRequest{Group: "connect", MemberID: r.MemberID, Generation: r.Generation}), nil)
+		}
+		if got := k.committed("connect", 0); got != 1 {
+			t.Error(got)
+		}
+		k.want(m.join(), kerr.UnknownMemberID)
+		k.alone("g")
 		// While it rebalances nothing expires, and the group is not deleted.
 		waiting := k.member("g").start()
 		pass(8 * time.Second)

@@ -27,7 +27,6 @@ func (s *State) rebalance(now time.Time, why string) {
 			}
 		}
 	}
-	clear(s.pendingSync)
 	s.syncAt = time.Time{}
 	s.note("rebalance after generation %d: %s", s.generation, why)
 	initial := s.phase == Empty
@@ -84,7 +83,6 @@ func (s *State) completeJoin(now time.Time) {
 		return
 	}
 	s.generation++
-	clear(s.pendingSync)
 	if len(s.members) == 0 {
 		s.protocol = nil
 		s.topics = s.subscribed()
