@@ -39,3 +39,33 @@ func TestGrowKeepsTheOpenLogs(t *testing.T) {
 		t.Errorf("%+v", now)
 	}
 }
+
+// Several topics grow together; one that can't leaves the others alone. What is only validated stays as it is.
+func TestGrowAllIsEachOnItsOwn(t *testing.T) {
+	k := onDisk(t).start()
+	k.create(Spec{Name: "a", Partitions: 1, ReplicationFactor: 1}, Spec{Name: "b", Partitions: 1, ReplicationFactor: 1}, Spec{Name: "c", Partitions: 1, ReplicationFactor: 1})
+	growths := []Growth{{Name: "a", Partitions: 3}, {Name: "b", Partitions: 1}, {Name: "none", Partitions: 2}, {Name: "c", Partitions: 2, Assignments: [][]int32{{1, 1}}}}
+	want := []error{nil, kerr.InvalidPartitions, kerr.UnknownTopicOrPartition, kerr.InvalidReplicaAssignment}
+	partitions := int32(1)
+	for _, validateOnly := range []bool{true, false} {
+		for i, err := range k.GrowAll(t.Context(), growths, validateOnly) {
+			if !errors.Is(err, want[i]) {
+				t.Errorf("%s: %v", growths[i].Name, err)
+			}
+		}
+		if !validateOnly {
+			partitions = 3
+		}
+		if a, _ := k.Lookup("a"); a.Partitions() != partitions {
+			t.Errorf("validate only %v: %d partitions", validateOnly, a.Partitions())
+		}
+	}
+	k.stop()
+	k.start()
+	defer k.stop()
+	for name, n := range map[string]int32{"a": 3, "b": 1, "c": 1} {
+		if topic, _ := k.Lookup(name); topic.Partitions() != n {
+			t.Errorf("%s has %d partitions", name, topic.Partitions())
+		}
+	}
+}
