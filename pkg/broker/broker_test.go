@@ -212,13 +212,21 @@ func TestDefaultsBindLoopbackOnly(t *testing.T) {
 	}
 }
 
-// FX-22: the health check is a real round trip to the local listener.
+// FX-22: the health check is a real round trip to the local listener, in less than 20 ms; the quickest of ten counts.
 func TestCheckAsksTheRunningBroker(t *testing.T) {
 	s := local(t)
 	b := start(t, s)
 	s.Listeners = "PLAINTEXT://" + b.Addr()
-	if _, err := broker.Check(t.Context(), s); err != nil {
-		t.Errorf("healthy broker: %v", err)
+	quickest := time.Hour
+	for range 10 {
+		began := time.Now()
+		if _, err := broker.Check(t.Context(), s); err != nil {
+			t.Errorf("healthy broker: %v", err)
+		}
+		quickest = min(quickest, time.Since(began))
+	}
+	if quickest >= 20*time.Millisecond {
+		t.Errorf("a check takes %v", quickest)
 	}
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
