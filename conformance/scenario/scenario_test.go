@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -44,24 +45,32 @@ func TestScenarios(t *testing.T) {
 	}
 	broker := target.Start(t, shared)
 	s := &session{wanted: wanted, againstKafka: againstKafka, asked: map[string]map[int16]bool{}}
+	t.Cleanup(func() { s.finish(t, broker.Addr()) }) // after those that run side by side
 	for _, sc := range judge.All() {
 		t.Run(sc.Name, func(t *testing.T) {
 			if sc.Options == nil {
 				s.run(t, sc, broker, nil)
 				return
 			}
+			if !againstKafka {
+				t.Parallel() // they wait for timers more than they work
+			}
 			own := target.Start(t, *sc.Options)
 			s.run(t, sc, own, func() { own.Stop(); own.Restart() })
 		})
 	}
+}
+
+// finish looks at what can be said after all scenarios alone.
+func (s *session) finish(t *testing.T, addr string) {
 	t.Logf("%d scenarios, %d exchanges, %d wanted differences", s.scenarios, s.exchanges, s.allowed)
 	if s.scenarios < len(judge.All()) {
 		t.Log("not all scenarios were run: no test of coverage, nor of stale entries in differences.json")
 		return
 	}
-	s.checkCoverage(t, broker.Addr())
-	if !againstKafka {
-		for _, stale := range wanted.Stale() {
+	s.checkCoverage(t, addr)
+	if !s.againstKafka {
+		for _, stale := range s.wanted.Stale() {
 			t.Errorf("an entry of differences.json matches nothing: %s", stale)
 		}
 	}
@@ -69,8 +78,10 @@ func TestScenarios(t *testing.T) {
 
 // session is what is known after all scenarios.
 type session struct {
+	againstKafka bool
+
+	mu                            sync.Mutex // guards what follows
 	wanted                        *judge.Differences
-	againstKafka                  bool
 	scenarios, exchanges, allowed int
 	asked                         map[string]map[int16]bool // versions by API name
 }
@@ -81,15 +92,17 @@ func (s *session) run(t *testing.T, sc judge.Scenario, b *target.Broker, restart
 	defer e.Close()
 	sc.Run(e)
 	run := &judge.Recording{Kafka: kafka.Version(), Scenario: sc.Name, Exchanges: e.Exchanges()}
-	s.count(run)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked(run)
 	if *record {
 		write(t, run)
 		return
 	}
-	s.compare(t, run)
+	s.compareLocked(t, run)
 }
 
-func (s *session) count(r *judge.Recording) {
+func (s *session) countLocked(r *judge.Recording) {
 	s.scenarios++
 	s.exchanges += len(r.Exchanges)
 	for _, x := range r.Exchanges {
@@ -117,7 +130,7 @@ func write(t *testing.T, r *judge.Recording) {
 	}
 }
 
-func (s *session) compare(t *testing.T, run *judge.Recording) {
+func (s *session) compareLocked(t *testing.T, run *judge.Recording) {
 	t.Helper()
 	recorded, err := judge.Load(*recordings, run.Scenario)
 	if err != nil {
