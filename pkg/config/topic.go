@@ -81,6 +81,16 @@ func EffectiveTopic(s *Settings, overrides map[string]string) (*Topic, error) {
 	return t, nil
 }
 
+// TopicListDefault says whether a topic config is a list, and Kafka's default
+// for it, which appending to it starts from.
+func TopicListDefault(name string) (value string, ok bool) {
+	c := topicConfigByName[name]
+	if c == nil || c.typ != TypeList {
+		return "", false
+	}
+	return c.defaultValue(defaults), true
+}
+
 // parse reads and checks a value.
 func (c *topicConfig) parse(raw string) (value, error) {
 	v, err := parse(c.name, raw, c.typ)

@@ -122,3 +122,17 @@ func TestNumbersAreReadInEveryScript(t *testing.T) {
 		}
 	}
 }
+
+// A list starts from Kafka's default, whatever the broker's is.
+func TestTopicListDefault(t *testing.T) {
+	for name, want := range map[string]string{"cleanup.policy": "delete", "leader.replication.throttled.replicas": ""} {
+		if v, ok := TopicListDefault(name); !ok || v != want {
+			t.Errorf("%s: %q %v", name, v, ok)
+		}
+	}
+	for _, name := range []string{"flush.ms", "compression.type", "nonsense"} {
+		if _, ok := TopicListDefault(name); ok {
+			t.Errorf("%s is no list", name)
+		}
+	}
+}

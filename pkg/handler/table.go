@@ -38,8 +38,10 @@ func apis() []api {
 		{spec(kmsg.InitProducerID, 0, 5), inReply((*Handler).initProducerID)},
 		{spec(kmsg.OffsetForLeaderEpoch, 2, 4), atOnce((*Handler).offsetForLeaderEpoch)},
 		{spec(kmsg.DescribeConfigs, 1, 4), atOnce((*Handler).describeConfigs)},
+		{spec(kmsg.AlterConfigs, 0, 2), inReply((*Handler).alterConfigs)},
 		{spec(kmsg.CreatePartitions, 0, 3), inReply((*Handler).createPartitions)},
 		{spec(kmsg.DeleteGroups, 0, 3), inReply((*Handler).deleteGroups)},
+		{spec(kmsg.IncrementalAlterConfigs, 0, 1), inReply((*Handler).incrementalAlterConfigs)},
 		{spec(kmsg.OffsetDelete, 0, 0), inReply((*Handler).offsetDelete)},
 		{spec(kmsg.DescribeCluster, 0, 2), atOnce((*Handler).describeCluster)},
 	}

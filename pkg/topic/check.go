@@ -103,17 +103,22 @@ func (r *Registry) checkConfigs(entries []ConfigEntry) (map[string]string, error
 	if null != nil {
 		return nil, kafka.Errorf(kerr.InvalidConfig, "Null value not supported for topic configs: %s", strings.Join(null, ","))
 	}
+	return overrides, r.checkOverrides(overrides)
+}
+
+// checkOverrides checks all configs that a topic has of its own: INVALID_CONFIG with Kafka's text.
+func (r *Registry) checkOverrides(overrides map[string]string) error {
 	for _, v := range overrides {
 		if len(v) > maxConfigValue {
-			return nil, kafka.Errorf(kerr.InvalidConfig,
+			return kafka.Errorf(kerr.InvalidConfig,
 				"The configuration value cannot be added because it exceeds the maximum value size of %d bytes.", maxConfigValue)
 		}
 	}
 	err := config.ValidateTopic(r.o.Settings, overrides)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
-		return nil, kafka.Errorf(kerr.InvalidConfig, "%s", invalid.Message)
+		return kafka.Errorf(kerr.InvalidConfig, "%s", invalid.Message)
 	}
-	return overrides, err
+	return err
 }
 
 // checkPlacement checks replicas and partitions, and returns how many partitions there are.

@@ -130,7 +130,11 @@ func (t *Topic) openLog(partition int32, s *slot) (*commitlog.Log, error) {
 }
 
 func (t *Topic) recoverLog(tp kafka.TopicPartition) (*commitlog.Log, error) {
-	c, err := t.config()
+	now := t
+	if current, ok := t.r.LookupID(t.id); ok { // t may be of before a config change
+		now = current
+	}
+	c, err := now.config()
 	if err != nil {
 		return nil, err
 	}
