@@ -36,7 +36,7 @@ record: ## ask Apache Kafka again: writes conformance/recordings (needs Java, Ma
 	cd conformance && go test -count=1 ./scenario -run TestScenarios -record
 
 replay: ## compare the broker with the recordings, field by field
-	cd conformance && go test -count=1 ./scenario -v -run 'TestScenarios$$|TestLimitations|TestEvery'
+	cd conformance && go test -count=1 -parallel 6 ./scenario -v -run 'TestScenarios$$|TestLimitations|TestEvery'
 
 rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (needs Java, Maven)
 	cd conformance && dir=$$(mktemp -d) && go test -count=1 ./scenario -run TestScenarios -record -recordings "$$dir" && \
