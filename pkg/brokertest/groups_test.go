@@ -19,6 +19,20 @@ import (
 // stableMember makes a group of one member, without the machinery of a consumer.
 func stableMember(t *testing.T, cl *kgo.Client, group string) (id string, generation int32) {
 	t.Helper()
+	joined := joinStatic(t, cl, group)
+	sync := kmsg.NewPtrSyncGroupRequest()
+	sync.Group, sync.MemberID, sync.Generation, sync.InstanceID = group, joined.MemberID, joined.Generation, kmsg.StringPtr("one")
+	sync.ProtocolType, sync.Protocol = joined.ProtocolType, joined.Protocol
+	sync.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: joined.MemberID, MemberAssignment: []byte("all")}}
+	synced, err := sync.RequestWith(t.Context(), cl)
+	noError(t, err)
+	noError(t, kerr.ErrorForCode(synced.ErrorCode))
+	return joined.MemberID, joined.Generation
+}
+
+// joinStatic adds a member with the instance id "one".
+func joinStatic(t *testing.T, cl *kgo.Client, group string) *kmsg.JoinGroupResponse {
+	t.Helper()
 	join := kmsg.NewPtrJoinGroupRequest()
 	join.Group, join.ProtocolType, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = group, "consumer", 30000, 30000
 	join.InstanceID = kmsg.StringPtr("one") // a static member needs no second request
@@ -26,14 +40,7 @@ func stableMember(t *testing.T, cl *kgo.Client, group string) (id string, genera
 	joined, err := join.RequestWith(t.Context(), cl)
 	noError(t, err)
 	noError(t, kerr.ErrorForCode(joined.ErrorCode))
-	sync := kmsg.NewPtrSyncGroupRequest()
-	sync.Group, sync.MemberID, sync.Generation, sync.InstanceID = group, joined.MemberID, joined.Generation, join.InstanceID
-	sync.ProtocolType, sync.Protocol = joined.ProtocolType, joined.Protocol
-	sync.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: joined.MemberID, MemberAssignment: []byte("all")}}
-	synced, err := sync.RequestWith(t.Context(), cl)
-	noError(t, err)
-	noError(t, kerr.ErrorForCode(synced.ErrorCode))
-	return joined.MemberID, joined.Generation
+	return joined
 }
 
 // heartbeat is what a member's Heartbeat is answered with.
@@ -103,10 +110,10 @@ func TestTheEndOfAConnectionEvictsIfAsked(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := brokertest.Start(t, func(s *config.Settings) { s.GroupEvictOnDisconnect = evict })
 			cl := b.Client()
-			member, generation := stableMember(t, cl, "g")
+			joined := joinStatic(t, cl, "g") // that is enough to be known by the connection
 			cl.Close()
 			<-time.After(600 * time.Millisecond) // of the bubble
-			err := heartbeat(t, b.Client(), "g", member, generation)
+			err := heartbeat(t, b.Client(), "g", joined.MemberID, joined.Generation)
 			if gone := errors.Is(err, kerr.UnknownMemberID); gone != evict || err != nil && !gone {
 				t.Errorf("evict %v: heartbeat answered with %v", evict, err)
 			}

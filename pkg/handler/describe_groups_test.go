@@ -52,4 +52,10 @@ func TestDescribeGroupsTellsOperationsIfAsked(t *testing.T) {
 			t.Fatalf("v%d: operations %d", version, got)
 		}
 	}
+	req.Groups = []string{"nothing"}
+	for version, want := range map[int16]int32{5: 3400, 6: -1 << 31} { // v6 has an error instead
+		if got := ask[*kmsg.DescribeGroupsResponse](k, version, req).Groups[0].AuthorizedOperations; got != want {
+			t.Fatalf("v%d of a group that is not there: operations %d", version, got)
+		}
+	}
 }

@@ -88,3 +88,20 @@ func TestTheEndOfItsConnectionLeavesAMemberInTheGroup(t *testing.T) {
 	wantCode(t, parked.finish().(*kmsg.JoinGroupResponse).ErrorCode, kerr.NotCoordinator)
 	wantState(t, k.described(4, "g"), "PreparingRebalance", 2)
 }
+
+// KIP-814: from v9 on a leader that was started anew is told that it leads, and that it need not assign.
+func TestALeaderThatIsStartedAnewSkipsTheAssignment(t *testing.T) {
+	k := newKit(t, atOnceComplete)
+	for version := int16(5); version <= 9; version++ {
+		g := t.Name() + string(rune('0'+version))
+		req := joinRequest(g, "")
+		req.InstanceID = kmsg.StringPtr("one")
+		first := ask[*kmsg.JoinGroupResponse](k, version, req)
+		wantCode(t, ask[*kmsg.SyncGroupResponse](k, 2, syncRequest(g, first.MemberID, first.Generation, first.MemberID, "all")).ErrorCode, nil)
+		again := ask[*kmsg.JoinGroupResponse](k, version, req)
+		wantCode(t, again.ErrorCode, nil)
+		if skips := again.LeaderID == again.MemberID; skips != (version >= 9) || again.SkipAssignment != skips || again.Generation != first.Generation {
+			t.Fatalf("v%d: %+v", version, again)
+		}
+	}
+}

@@ -86,3 +86,46 @@ func TestARetentionTimeDoesNotOverflow(t *testing.T) {
 		}
 	}
 }
+
+// v2 to v4 say how long an offset is kept; a later version has no such field.
+func TestOffsetCommitWithARetentionTime(t *testing.T) {
+	for version := int16(2); version <= 5; version++ {
+		k := newKit(t, atOnceComplete)
+		k.create("a", 1)
+		req := k.commitRequest("g", "a", 0, 1, "")
+		req.RetentionTimeMillis = 0
+		wantCode(t, ask[*kmsg.OffsetCommitResponse](k, version, req).Topics[0].Partitions[0].ErrorCode, nil)
+		want := 1
+		if version == 5 {
+			want = 0
+		}
+		if n, err := k.Groups.ExpireOffsets(t.Context()); err != nil || n != want {
+			t.Fatalf("v%d: %d offsets expired, want %d: %v", version, n, want, err)
+		}
+	}
+}
+
+// OffsetCommitResponse.Builder: a topic that the request has twice is answered twice, unless something was refused beside it.
+func TestOffsetCommitOfOneTopicTwice(t *testing.T) {
+	k := newKit(t, atOnceComplete)
+	k.create("a", 1)
+	req := k.commitRequest("g", "a", 0, 1, "")
+	req.Topics = append(req.Topics, k.commitRequest("g", "a", 0, 2, "").Topics...)
+	if resp := ask[*kmsg.OffsetCommitResponse](k, 9, req); len(resp.Topics) != 2 {
+		t.Fatalf("%+v", resp.Topics)
+	}
+	req.Topics = append(req.Topics, k.commitRequest("g", "nothing", 0, 1, "").Topics...)
+	if resp := ask[*kmsg.OffsetCommitResponse](k, 9, req); len(resp.Topics) != 2 || len(resp.Topics[1].Partitions) != 2 {
+		t.Fatalf("%+v", resp.Topics)
+	}
+}
+
+// GR-2: an instance id is looked at.
+func TestOffsetCommitOfAnotherInstance(t *testing.T) {
+	k := newKit(t, atOnceComplete)
+	k.create("a", 1)
+	id, generation := k.member("g")
+	req := k.commitRequest("g", "a", 0, 1, "")
+	req.MemberID, req.Generation, req.InstanceID = id, generation, kmsg.StringPtr("one")
+	wantCode(t, ask[*kmsg.OffsetCommitResponse](k, 9, req).Topics[0].Partitions[0].ErrorCode, kerr.UnknownMemberID)
+}

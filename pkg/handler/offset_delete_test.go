@@ -69,3 +69,19 @@ func TestOffsetDeleteOfNoGroup(t *testing.T) {
 		}
 	}
 }
+
+// OffsetDeleteResponse.Builder: as of a commit.
+func TestOffsetDeleteOfOneTopicTwice(t *testing.T) {
+	k := newKit(t, atOnceComplete)
+	k.create("a", 2)
+	k.commit("g", "a", 0, 1)
+	req := offsetDeleteRequest("g", "a", 0)
+	req.Topics = append(req.Topics, offsetDeleteRequest("g", "a", 1).Topics...)
+	if resp := ask[*kmsg.OffsetDeleteResponse](k, 0, req); len(resp.Topics) != 2 {
+		t.Fatalf("%+v", resp.Topics)
+	}
+	req.Topics = append(req.Topics, offsetDeleteRequest("g", "nothing", 0).Topics...)
+	if resp := ask[*kmsg.OffsetDeleteResponse](k, 0, req); len(resp.Topics) != 2 || len(resp.Topics[1].Partitions) != 2 {
+		t.Fatalf("%+v", resp.Topics)
+	}
+}

@@ -39,12 +39,12 @@ func (h *Handler) offsetFetch(req *server.Request) kmsg.Response {
 	return resp
 }
 
-// fetchOneGroup is v1 to v7. Null is all topics from v2 on. An error of the
+// fetchOneGroup is v1 to v7. Null is all topics; v1 can't say that, kmsg reads it as none. An error of the
 // group is told of each partition in v1, which has no other place for it.
 func (h *Handler) fetchOneGroup(req *server.Request, body *kmsg.OffsetFetchRequest, resp *kmsg.OffsetFetchResponse) {
 	var topics []kmsg.OffsetFetchResponseGroupTopic
 	var err error
-	if body.Topics == nil && req.Version >= 2 {
+	if body.Topics == nil {
 		topics, err = h.allOffsets(req, body.Group)
 	} else {
 		asked := make([]kmsg.OffsetFetchRequestGroupTopic, len(body.Topics))

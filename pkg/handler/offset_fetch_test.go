@@ -140,3 +140,16 @@ func TestOffsetFetchOfATopicThatWasMadeAgain(t *testing.T) {
 		}
 	}
 }
+
+// An offset that outlived its topic, whose offsets could not be dropped, is not told to who asks for the new topic's by id.
+func TestOffsetFetchByIDTellsNoOffsetOfAnOlderTopic(t *testing.T) {
+	k := newKit(t, atOnceComplete)
+	old := k.create("a", 1)
+	k.commit("g", "a", 0, 1)
+	check(t, k.Registry.Delete(t.Context(), old))
+	k.create("a", 1)
+	got := flat(t, 10, ask[*kmsg.OffsetFetchResponse](k, 10, k.fetchOffsetsRequest(10, "g", "a", 0)))
+	if len(got) != 1 || got[0].Offset != -1 {
+		t.Fatalf("%+v", got)
+	}
+}

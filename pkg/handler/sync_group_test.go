@@ -43,6 +43,10 @@ func TestSyncGroupOfNoMember(t *testing.T) {
 			t.Fatalf("beside the error: %+v", resp)
 		}
 	})
+	id, generation := k.member("h")
+	other := syncRequest("h", id, generation)
+	other.InstanceID = kmsg.StringPtr("one")
+	wantCode(t, ask[*kmsg.SyncGroupResponse](k, 3, other).ErrorCode, kerr.UnknownMemberID)
 	unnamed := syncRequest("g", "somebody", 1)
 	unnamed.Protocol = nil
 	wantCode(t, ask[*kmsg.SyncGroupResponse](k, 5, unnamed).ErrorCode, kerr.InconsistentGroupProtocol)
