@@ -9,8 +9,11 @@ import (
 	"github.com/dozekafka/doze-kafka/conformance/target"
 )
 
-// A broker of its own: all topics are asked for.
-var _ = judge.RegisterOwn("describe-topic-partitions", target.Options{}, describeTopicPartitions)
+// Brokers of their own: all there is is asked for.
+var (
+	_ = judge.RegisterOwn("describe-topic-partitions", target.Options{}, describeTopicPartitions)
+	_ = judge.RegisterOwn("list-config-resources", target.Options{}, listConfigResources)
+)
 
 // partitionsOf asks for the partitions of topics, so many at most.
 func partitionsOf(limit int32, names ...string) *kmsg.DescribeTopicPartitionsRequest {
@@ -60,4 +63,30 @@ func describeTopicPartitions(e *judge.Env) {
 		}
 	}
 	do("since one that is not asked for, and invalid", since(partitionsOf(2, a.Name, none, a.Name), b.Name, -1))
+}
+
+// listConfigResources lists what can have configs, of all types and of some.
+func listConfigResources(e *judge.Env) {
+	c := e.Conn()
+	list := func(types ...int8) *kmsg.ListConfigResourcesRequest {
+		req := kmsg.NewPtrListConfigResourcesRequest()
+		req.ResourceTypes = types
+		return req
+	}
+	do := func(step string, version int16, types ...int8) {
+		c.Do(fmt.Sprintf("v%d %s", version, step), version, list(types...), judge.Sorted("ConfigResources"))
+	}
+	do("there are no topics", 0)
+	do("there are no topics", 1)
+	e.CreateTopic("b", 1)
+	e.CreateTopic("a", 1, "flush.ms", "1")
+	do("all", 0)
+	do("all", 1)
+	for _, kind := range []int8{2, 4, 8, 16, 32, 0, 1, 3, 64, 77, -1} {
+		do(fmt.Sprintf("type %d", kind), 1, kind)
+	}
+	do("topics twice", 1, 2, 2)
+	do("topics and brokers", 1, 2, 4)
+	do("brokers and topics", 1, 4, 2)
+	do("topics and an unknown type", 1, 2, 77)
 }

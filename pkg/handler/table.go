@@ -44,6 +44,7 @@ func apis() []api {
 		{spec(kmsg.IncrementalAlterConfigs, 0, 1), inReply((*Handler).incrementalAlterConfigs)},
 		{spec(kmsg.OffsetDelete, 0, 0), inReply((*Handler).offsetDelete)},
 		{spec(kmsg.DescribeCluster, 0, 2), atOnce((*Handler).describeCluster)},
+		{spec(kmsg.ListConfigResources, 0, 1), atOnce((*Handler).listConfigResources)},
 		{spec(kmsg.DescribeTopicPartitions, 0, 0), atOnce((*Handler).describeTopicPartitions)},
 	}
 }
