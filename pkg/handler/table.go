@@ -39,6 +39,7 @@ func apis() []api {
 		{spec(kmsg.OffsetForLeaderEpoch, 2, 4), atOnce((*Handler).offsetForLeaderEpoch)},
 		{spec(kmsg.DescribeConfigs, 1, 4), atOnce((*Handler).describeConfigs)},
 		{spec(kmsg.AlterConfigs, 0, 2), inReply((*Handler).alterConfigs)},
+		{spec(kmsg.DescribeLogDirs, 1, 5), inReply((*Handler).describeLogDirs)},
 		{spec(kmsg.CreatePartitions, 0, 3), inReply((*Handler).createPartitions)},
 		{spec(kmsg.DeleteGroups, 0, 3), inReply((*Handler).deleteGroups)},
 		{spec(kmsg.IncrementalAlterConfigs, 0, 1), inReply((*Handler).incrementalAlterConfigs)},
