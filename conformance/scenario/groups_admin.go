@@ -223,6 +223,7 @@ func groupsOffsetDelete(e *judge.Env) {
 			e.Quiet(3, join(group, member, protocol{"range", subscription(topic.Name)}))
 		case "preparing":
 			parked = second.Park(state+": another joins", 3, join(group, "", protocol{"range", subscription(other.Name)}))
+			awaitState(e, group, "PreparingRebalance")
 		}
 		do("subscribed while "+state, andDelete(offsetDelete(group, topic, 0), other, 0))
 		do("unknown ones while "+state, andDelete(offsetDelete(group, topic, 9), unknown, 0))

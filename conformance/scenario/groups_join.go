@@ -91,6 +91,7 @@ func groupsJoinStates(e *judge.Env) {
 		pending := joined(e, b.Do(step("b is given an id"), 4, join(g, "")))
 		b.Do(step("stable with a pending member"), 6, describeGroups(g))
 		rejoins := a.Park(step("the leader joins again, b is pending"), v, join(g, id))
+		awaitState(e, g, "PreparingRebalance")
 		b.Do(step("preparing with a pending member"), 6, describeGroups(g))
 		b.Do(step("heartbeat of b"), 4, heartbeat(g, pending.MemberID, 1))
 		b.Do(step("sync of b"), 5, syncGroup(g, pending.MemberID, 1))
@@ -104,9 +105,11 @@ func groupsJoinStates(e *judge.Env) {
 			joinsB.Done()
 			pending = joined(e, b.Do(step("b is given another id"), v, join(g, "")))
 			joinsB = b.Park(step("b joins by it"), v, join(g, pending.MemberID))
+			awaitState(e, g, "PreparingRebalance")
 		} else {
 			joinsB.Done()
 			joinsB = b.Park(step("b joins without an id"), v, join(g, ""))
+			awaitState(e, g, "PreparingRebalance")
 		}
 		a.Do(step("heartbeat while preparing"), 4, heartbeat(g, id, r.Generation))
 		a.Do(step("sync while preparing"), 5, syncGroup(g, id, r.Generation))
@@ -122,6 +125,7 @@ func groupsJoinStates(e *judge.Env) {
 		b.Do(step("the follower joins again while stable"), v, join(g, follower.MemberID), sortedMembers)
 		a.Do(step("still stable"), 6, describeGroups(g), sortedMembers)
 		changed := b.Park(step("the follower joins with other metadata"), v, join(g, follower.MemberID, protocol{"range", "m2"}))
+		awaitState(e, g, "PreparingRebalance")
 		// A JoinGroup that takes the place of a parked one.
 		second := c.Park(step("the follower joins once more, on another connection"), v, join(g, follower.MemberID, protocol{"range", "m3"}))
 		a.Do(step("the leader joins last"), v, join(g, id), sortedMembers)
@@ -132,6 +136,7 @@ func groupsJoinStates(e *judge.Env) {
 		// A SyncGroup is parked when the next rebalance comes.
 		parked = b.Park(step("the follower is parked in its sync"), 5, syncGroup(g, follower.MemberID, leader.Generation+1))
 		joins := c.Park(step("a static member joins"), 5, joinStatic(g, "c", ""))
+		awaitState(e, g, "PreparingRebalance")
 		parked.Done()
 		a.Do(step("commit while preparing"), 9, commitAs(g, id, leader.Generation+1, "no-topic", 0, 1))
 		a.Do(step("the leader leaves"), 5, leave(g, leaver{member: id}))
@@ -148,8 +153,11 @@ func groupsJoinMany(e *judge.Env) {
 		step := func(s string) string { return fmt.Sprintf("v%d: %s", v, s) }
 		g := named(e, fmt.Sprintf("three-%d", v))
 		pa := a.Park(step("a joins"), v, join(g, "", protocol{"range", "a1"}, protocol{"sticky", "a2"}))
+		awaitMembers(e, g, 1)
 		pb := b.Park(step("b joins"), v, join(g, "", protocol{"roundrobin", "b0"}, protocol{"sticky", "b1"}, protocol{"range", "b2"}))
+		awaitMembers(e, g, 2)
 		pc := c.Park(step("c joins"), v, join(g, "", protocol{"sticky", "c1"}, protocol{"range", "c2"}))
+		awaitMembers(e, g, 3)
 		ra, rb, rc := joined(e, pa.Done(sortedMembers)), joined(e, pb.Done(sortedMembers)), joined(e, pc.Done(sortedMembers))
 		for _, x := range []int16{0, 6} {
 			a.Do(step(fmt.Sprintf("described v%d while completing", x)), x, describeGroups(g), sortedMembers)

@@ -185,5 +185,6 @@ func emptied(e *judge.Env, group string) (member string, generation int32) {
 func preparing(e *judge.Env, label, group string) (member string, generation int32, other *judge.Pending) {
 	member, generation = stable(e, group)
 	other = e.ConnAs("second").Park(label+": another member joins", 3, join(group, ""))
+	awaitState(e, group, "PreparingRebalance")
 	return member, generation, other
 }

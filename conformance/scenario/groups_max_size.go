@@ -33,17 +33,22 @@ func groupsMaxSize(e *judge.Env) {
 			}
 
 		}
-		pa, pb := a.Park(step("a joins"), 3, soon("")), b.Park(step("b joins"), 3, soon(""))
+		pa := a.Park(step("a joins"), 3, soon(""))
+		awaitMembers(e, g, 1)
+		pb := b.Park(step("b joins"), 3, soon(""))
+		awaitMembers(e, g, 2)
 		third("in the initial delay")
 		ra, rb := joined(e, pa.Done(sortedMembers)), joined(e, pb.Done(sortedMembers))
 		third("while completing")
 		e.Quiet(2, syncGroup(g, ra.MemberID, ra.Generation))
 		third("while stable")
 		pa = a.Park(step("a joins again"), 3, soon(ra.MemberID))
+		awaitState(e, g, "PreparingRebalance")
 		pc := c.Park(step("another comes while preparing"), v, soon(""))
 		if v >= 4 {
 			r := joined(e, pc.Done())
 			pc = c.Park(step("another joins by its id"), v, soon(r.MemberID))
+			awaitMembers(e, g, 3)
 		}
 		b.Do(step("b is the third"), 3, soon(rb.MemberID))
 		pa.Done(eitherLeads)

@@ -67,6 +67,7 @@ func groupsSync(e *judge.Env) {
 		c.Do(step("stable"), v, syncGroup(group, member, generation))
 		c.Do(step("stable, with another assignment"), v, syncGroup(group, member, generation, member, "other"))
 		other := e.ConnAs("second").Park(step("another member joins"), 3, join(group, ""))
+		awaitState(e, group, "PreparingRebalance")
 		states("while preparing")
 		c.Do(step("preparing"), v, syncGroup(group, member, generation))
 		c.Do(step("leaves"), min(v, 5), leave(group, leaver{member: member}))
@@ -113,6 +114,7 @@ func groupsHeartbeat(e *judge.Env) {
 		e.Quiet(2, syncGroup(group, member, generation, member, "all"))
 		states("while stable")
 		other := e.ConnAs("second").Park(step("another member joins"), 3, join(group, ""))
+		awaitState(e, group, "PreparingRebalance")
 		states("while preparing")
 		e.Quiet(2, leave(group, leaver{member: member}))
 		other.Done(sortedMembers)
@@ -157,11 +159,11 @@ func groupsLeave(e *judge.Env) {
 		c.Do(step("empty"), v, leave(empty, leaver{member: member}))
 		for _, state := range []string{"completing", "stable"} {
 			group := g(state)
-			make := completing
+			begin := completing
 			if state == "stable" {
-				make = stable
+				begin = stable
 			}
-			member, _ := make(e, group)
+			member, _ := begin(e, group)
 			pending := joined(e, e.Quiet(4, join(group, "")))
 			c.Do(step("unknown member while "+state), v, leave(group, leaver{member: "somebody"}))
 			c.Do(step("no member id while "+state), v, leave(group, leaver{}))
@@ -214,7 +216,9 @@ func leaveMany(e *judge.Env, c *judge.Conn, v int16, group string, step func(str
 	c.Do(step("many: gone"), 6, describeGroups(group))
 	a, b := e.ConnAs("a"), e.ConnAs("b")
 	pa := a.Park(step("many: a joins"), 5, joinStatic(group, "a", ""))
+	awaitMembers(e, group, 1)
 	pb := b.Park(step("many: b joins"), 5, joinStatic(group, "b", ""))
+	awaitMembers(e, group, 2)
 	ra, rb := joined(e, pa.Done(sortedMembers)), joined(e, pb.Done(sortedMembers))
 	c.Do(step("many: both at once"), v, leave(group, leaver{ra.MemberID, "a"}, leaver{"", "b"}, leaver{member: rb.MemberID}))
 	c.Do(step("many: both gone"), 6, describeGroups(group))

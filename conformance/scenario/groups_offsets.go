@@ -174,6 +174,7 @@ func groupsOffsetCommitStates(e *judge.Env) {
 		states(group, "stable", member, generation)
 		second := e.ConnAs("second")
 		other := second.Park(fmt.Sprintf("v%d: another member joins", v), 3, join(group, ""))
+		awaitState(e, group, "PreparingRebalance")
 		states(group, "preparing", member, generation)
 		e.Quiet(2, leave(group, leaver{member: member}))
 		r := joined(e, other.Done(sortedMembers))

@@ -69,7 +69,9 @@ func (s *static) settle(when string) {
 
 func (s *static) start() {
 	pa := s.a.Park(s.step("a joins"), s.v, s.join("one", ""))
+	awaitMembers(s.e, s.group, 1)
 	pb := s.b.Park(s.step("b joins"), s.v, s.join("two", ""))
+	awaitMembers(s.e, s.group, 2)
 	s.ra, s.rb = joined(s.e, pa.Done(sortedMembers)), joined(s.e, pb.Done(sortedMembers))
 	s.settle("at first")
 	s.described("at first")
@@ -91,6 +93,7 @@ func (s *static) rejoinStable() {
 	// Known ids: a leader rebalances, a follower does not.
 	s.b.Do(s.step("the follower joins by its id"), s.v, s.join("two", s.rb.MemberID), sortedMembers)
 	p := s.a.Park(s.step("the leader joins by its id"), s.v, s.join("one", s.ra.MemberID))
+	awaitState(s.e, s.group, "PreparingRebalance")
 	s.rb = joined(s.e, s.b.Do(s.step("and the follower after it"), s.v, s.join("two", s.rb.MemberID), sortedMembers))
 	s.ra = joined(s.e, p.Done(sortedMembers))
 	s.settle("after the leader joined by its id")
@@ -129,6 +132,7 @@ func (s *static) changedProtocol() {
 	s.rb = joined(s.e, s.b.Do(s.step("the follower comes with other metadata"), s.v, s.join("two", "", protocol{"range", "m2"}, protocol{"sticky", "m2"}), sortedMembers))
 	s.described("after the follower came with other metadata")
 	pb := s.b.Park(s.step("the follower comes with another protocol"), s.v, s.join("two", "", protocol{"sticky", "m3"}))
+	awaitState(s.e, s.group, "PreparingRebalance")
 	s.described("while the follower waits")
 	s.ra = joined(s.e, s.a.Do(s.step("the leader joins after that"), s.v, s.join("one", s.ra.MemberID), sortedMembers))
 	s.rb = joined(s.e, pb.Done(sortedMembers))
@@ -141,6 +145,7 @@ func (s *static) changedProtocol() {
 // rejoinPreparing: a parked JoinGroup's instance comes again.
 func (s *static) rejoinPreparing() {
 	third := s.c.Park(s.step("a third, static, joins"), s.v, s.join("three", ""))
+	awaitMembers(s.e, s.group, 3)
 	d := s.e.ConnAs("d")
 	again := d.Park(s.step("it comes again while it is parked"), s.v, s.join("three", ""))
 	third.Done()

@@ -90,6 +90,7 @@ func timerRebalance(e *judge.Env) {
 	e.Quiet(2, syncGroup(g, r.MemberID, r.Generation, r.MemberID, "all"))
 	within(c, "rebalance: without the first", time.Second, 4*time.Second, func() {
 		p := e.ConnAs("b").Park("rebalance: b joins", 3, timeouts(join(g, ""), 60000, 1000))
+		awaitState(e, g, "PreparingRebalance")
 		c.Do("rebalance: heartbeat of the first", 4, heartbeat(g, r.MemberID, r.Generation))
 		p.Done(sortedMembers)
 	})
@@ -105,7 +106,9 @@ func timerLeader(e *judge.Env) {
 	r := joined(e, e.Quiet(3, timeouts(join(g, ""), 60000, 1500)))
 	e.Quiet(2, syncGroup(g, r.MemberID, r.Generation, r.MemberID, "all"))
 	pa := a.Park("leader: a joins", 3, timeouts(join(g, ""), 60000, 1500))
+	awaitMembers(e, g, 2)
 	pb := b.Park("leader: b joins", 3, timeouts(join(g, ""), 60000, 500))
+	awaitMembers(e, g, 3)
 	ra, rb := joined(e, pa.Done(eitherLeads)), joined(e, pb.Done(eitherLeads))
 	c.Do("leader: heartbeat of the old one", 4, heartbeat(g, r.MemberID, ra.Generation))
 	c.Do("leader: heartbeat of b", 4, heartbeat(g, rb.MemberID, rb.Generation))
@@ -113,7 +116,9 @@ func timerLeader(e *judge.Env) {
 	// One that never syncs: the follower is parked, and then told to join again.
 	g = named(e, "leader-sync")
 	pa = a.Park("leader: a joins another group", 3, timeouts(join(g, ""), 60000, 1500))
+	awaitMembers(e, g, 1)
 	pb = b.Park("leader: b joins another group", 3, timeouts(join(g, ""), 60000, 500))
+	awaitMembers(e, g, 2)
 	ra, rb = joined(e, pa.Done(sortedMembers)), joined(e, pb.Done(sortedMembers))
 	within(c, "leader: its sync never comes", 700*time.Millisecond, 4*time.Second, func() {
 		b.Park("leader: the follower syncs", 2, syncGroup(g, rb.MemberID, rb.Generation)).Done()
@@ -128,7 +133,9 @@ func timerSync(e *judge.Env) {
 	c, a, b := e.Conn(), e.ConnAs("a"), e.ConnAs("b")
 	g := named(e, "sync")
 	pa := a.Park("sync: a joins", 3, timeouts(join(g, ""), 60000, 1500))
+	awaitMembers(e, g, 1)
 	pb := b.Park("sync: b joins", 3, timeouts(join(g, ""), 60000, 1500))
+	awaitMembers(e, g, 2)
 	ra, rb := joined(e, pa.Done(sortedMembers)), joined(e, pb.Done(sortedMembers))
 	a.Do("sync: the leader syncs", 2, syncGroup(g, ra.MemberID, ra.Generation, ra.MemberID, "a", rb.MemberID, "b"))
 	c.Do("sync: stable", 6, describeGroups(g), sortedMembers)
@@ -180,12 +187,15 @@ func groupsInitialDelay(e *judge.Env) {
 	g = named(e, "short")
 	within(c, "a rebalance timeout below the delay", 1800*time.Millisecond, 3500*time.Millisecond, func() {
 		p := a.Park("the first with a short timeout", 3, timeouts(join(g, ""), 60000, 1000))
+		awaitMembers(e, g, 1)
 		q := b.Park("the second with a short timeout", 3, timeouts(join(g, ""), 60000, 1000))
+		awaitMembers(e, g, 2)
 		p.Done(sortedMembers)
 		q.Done(sortedMembers)
 	})
 	g = named(e, "leaves")
 	p := a.Park("a member that leaves within the delay", 3, join(g, ""))
+	awaitMembers(e, g, 1)
 	id := thirdOf(e, g, "")
 	c.Do("it leaves", 5, leave(g, leaver{member: id}))
 	p.Done(sortedMembers)
@@ -208,6 +218,7 @@ func groupsNoInitialDelay(e *judge.Env) {
 		}
 		c.Do(fmt.Sprintf("v%d: syncs", v), min(v, 5), syncGroup(g, r.MemberID, r.Generation, r.MemberID, "all"))
 		p := e.ConnAs("b").Park(fmt.Sprintf("v%d: another joins", v), 3, join(g, ""))
+		awaitState(e, g, "PreparingRebalance")
 		c.Do(fmt.Sprintf("v%d: the first joins again", v), v, join(g, r.MemberID), sortedMembers)
 		p.Done(sortedMembers)
 	}
