@@ -42,6 +42,7 @@ func groupsList(e *judge.Env) {
 	e.Quiet(3, connect)
 	_, _, other := preparing(e, "preparing", named(e, "preparing"))
 	c.Do("a group of a pending member alone", 4, join(named(e, "pending"), ""))
+	awaitState(e, e.Name("pending"), "Empty")
 	c.Do("a group whose offsets are all deleted: commit", 9, commit(named(e, "bare"), topic.Name, 0, 1))
 	e.Quiet(0, offsetDelete(e.Name("bare"), topic, 0))
 	for v := range int16(6) {
@@ -75,6 +76,7 @@ func groupsDescribe(e *judge.Env) {
 	completing(e, completes)
 	stable(e, stays)
 	c.Do("a pending member", 4, join(pending, ""))
+	awaitState(e, pending, "Empty")
 	static := named(e, "static")
 	r := joined(e, e.Quiet(5, joinStatic(static, "one", "", protocol{"range", "\x00\xff"})))
 	e.Quiet(2, syncGroup(static, r.MemberID, r.Generation, r.MemberID, "\x00\xfe"))
@@ -134,6 +136,7 @@ func groupsDelete(e *judge.Env) {
 		do("stable", stays)
 		pending := g("pending")
 		c.Do(fmt.Sprintf("v%d: a pending member", v), 4, join(pending, ""))
+		awaitState(e, pending, "Empty")
 		do("pending", pending)
 		prepares := g("preparing")
 		member, _, other := preparing(e, fmt.Sprintf("v%d", v), prepares)

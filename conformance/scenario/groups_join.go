@@ -34,6 +34,7 @@ func groupsJoin(e *judge.Env) {
 		first := c.Park(step("first member"), v, join(g, "", protocol{"range", "r"}, protocol{"sticky", "s"}))
 		r := joined(e, first.Done(sortedMembers))
 		if r.ErrorCode != 0 { // MEMBER_ID_REQUIRED
+			awaitState(e, g, "Empty")
 			c.Do(step("described while it is pending"), 6, describeGroups(g))
 			c.Do(step("heartbeat of a pending member"), 4, heartbeat(g, r.MemberID, -1))
 			again := c.Park(step("first member by its id"), v, join(g, r.MemberID, protocol{"range", "r"}, protocol{"sticky", "s"}))

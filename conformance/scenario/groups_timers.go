@@ -70,6 +70,7 @@ func timerPending(e *judge.Env) {
 	c := e.Conn()
 	g := named(e, "pending")
 	r := joined(e, c.Do("pending: given an id", 4, timeouts(join(g, ""), 500, 60000)))
+	awaitState(e, g, "Empty") // Kafka tells of a group once its log has it, which its answer did not wait for
 	c.Do("pending: described", 6, describeGroups(g))
 	time.Sleep(time.Second)
 	c.Do("pending: the id is too old", 4, timeouts(join(g, r.MemberID), 500, 60000))
