@@ -55,6 +55,7 @@ var rows = map[string]row{
 	"handler":       {5, []string{kmsg}},
 	"control":       {5, []string{"github.com/VictoriaMetrics/metrics"}},
 	"broker":        {6, nil},
+	"transcript":    {7, nil},
 	"brokertest":    {7, []string{"github.com/twmb/franz-go", "go.etcd.io/bbolt"}},
 }
 
@@ -72,6 +73,7 @@ var diskAllowed = map[string]string{
 	"endpoint":   "it reads the kernel's tables in /proc and /sys, which are not the data's disk",
 	"broker":     "it reads the memory limit of the control group in /sys, which is not the data's disk",
 	"brokertest": "it is a test's own files",
+	"transcript": "it is a test's own files",
 }
 
 type source struct {

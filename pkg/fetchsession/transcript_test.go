@@ -2,10 +2,7 @@ package fetchsession
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/transcript"
 )
-
-var update = flag.Bool("update", false, "write what the transcripts in testdata do now into them")
 
 // Transcripts are conversations of clients with one cache. A command is a line;
 // what it prints is behind "-> ", and held against what is there. Commands:
@@ -31,31 +27,7 @@ var update = flag.Bool("update", false, "write what the transcripts in testdata 
 //	      not given are 0, and all of a partition that is not named
 //	size  prints sessions, partitions, evictions
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := (&player{t: t}).play(string(b))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want := strings.Split(string(b), "\n")
-			for i, line := range strings.Split(got, "\n") {
-				if i >= len(want) || line != want[i] {
-					t.Fatalf("%s, line %d:\n got %s\nwant %s", file, i+1, line, want[min(i, len(want)-1)])
-				}
-			}
-		})
-	}
+	transcript.Run(t, func(t *testing.T, script string) string { return (&player{t: t}).play(script) })
 }
 
 type player struct {

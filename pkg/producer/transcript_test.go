@@ -3,8 +3,6 @@ package producer
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/record"
+	"github.com/dozekafka/doze-kafka/pkg/transcript"
 )
 
 // A partition drives a State as a log does: a batch is checked, gets the next
@@ -140,45 +139,28 @@ func (p *partition) run(t *testing.T, line string) string {
 	return ""
 }
 
-// TX-1, TX-2, ST-9: the transcripts in testdata are rules and documentation in one:
-// commands, "----", what came out. PRODUCER_REWRITE=1 writes them anew.
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
+// TX-1, TX-2, ST-9: the transcripts in testdata are rules and documentation in
+// one: blocks of commands, "----", what came out. -update writes them anew.
+func TestTranscripts(t *testing.T) { transcript.Run(t, play) }
+
+func play(t *testing.T, script string) string {
+	var out strings.Builder
+	p := &partition{}
+	for block := range strings.SplitSeq(strings.TrimRight(script, "\n"), "\n\n") {
+		commands, _, _ := strings.Cut(block, "\n----")
+		out.WriteString(commands + "\n")
+		var answers []string
+		for line := range strings.SplitSeq(commands, "\n") {
+			if line = strings.TrimSpace(line); line == "new" {
+				p = &partition{}
+			} else if line != "" && !strings.HasPrefix(line, "#") {
+				answers = append(answers, p.run(t, line))
+			}
+		}
+		if len(answers) > 0 {
+			out.WriteString("----\n" + strings.Join(answers, "\n") + "\n")
+		}
+		out.WriteString("\n")
 	}
-	for _, name := range files {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			content, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out strings.Builder
-			p := &partition{}
-			for block := range strings.SplitSeq(strings.TrimRight(string(content), "\n"), "\n\n") {
-				commands, _, _ := strings.Cut(block, "\n----")
-				out.WriteString(commands + "\n")
-				var answers []string
-				for line := range strings.SplitSeq(commands, "\n") {
-					if line = strings.TrimSpace(line); line == "new" {
-						p = &partition{}
-					} else if line != "" && !strings.HasPrefix(line, "#") {
-						answers = append(answers, p.run(t, line))
-					}
-				}
-				if len(answers) > 0 {
-					out.WriteString("----\n" + strings.Join(answers, "\n") + "\n")
-				}
-				out.WriteString("\n")
-			}
-			got := strings.TrimRight(out.String(), "\n") + "\n"
-			if os.Getenv("PRODUCER_REWRITE") != "" {
-				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(content) {
-				t.Errorf("the transcript now reads:\n%s", got)
-			}
-		})
-	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
 }

@@ -3,10 +3,7 @@ package classic
 import (
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +11,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-)
 
-var update = flag.Bool("update", false, "write what the transcripts in testdata do now into them")
+	"github.com/dozekafka/doze-kafka/pkg/transcript"
+)
 
 // GR-3: transcripts are conversations of clients with one group. A command is
 // a line; what it does is behind "-> ", and held against what is there.
@@ -37,31 +34,7 @@ var update = flag.Bool("update", false, "write what the transcripts in testdata 
 //
 // Answers begin with the name of the client, or with a dash for the group's log.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := (&player{t: t}).play(string(b))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want := strings.Split(string(b), "\n")
-			for i, line := range strings.Split(got, "\n") {
-				if i >= len(want) || line != want[i] {
-					t.Fatalf("%s, line %d:\n got %s\nwant %s", file, i+1, line, want[min(i, len(want)-1)])
-				}
-			}
-		})
-	}
+	transcript.Run(t, func(t *testing.T, script string) string { return (&player{t: t}).play(script) })
 }
 
 type player struct {
