@@ -31,8 +31,7 @@ func (b *Broker) stop() error {
 	if b.http != nil {
 		if err := b.http.Shutdown(ctx); err != nil {
 			b.log.Warn("an HTTP request was cut off at the stop", "err", err)
-			err = b.http.Close()
-			_ = err // its connections are gone either way
+			_ = b.http.Close() // its connections are gone either way
 		}
 	}
 	b.serving.Wait()

@@ -114,10 +114,11 @@ func (b *Broker) assemble() error {
 	if err != nil {
 		return err
 	}
-	facts, err := endpoint.Gather()
-	if err != nil && s.Container {
-		// Without a container nothing depends on them.
-		return fmt.Errorf("network of the container: %w", err)
+	var facts endpoint.Facts
+	if s.Container { // nothing depends on them otherwise
+		if facts, err = endpoint.Gather(); err != nil {
+			return fmt.Errorf("network of the container: %w", err)
+		}
 	}
 	cfg := endpoint.Config{Advertised: advertised, Container: s.Container}
 	if s.HostEndpoint != "" {
