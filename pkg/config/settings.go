@@ -30,6 +30,7 @@ type Settings struct {
 	Listeners                    string        `env:"LISTENERS" envDefault:"PLAINTEXT://127.0.0.1:9092" allowed:"NAME://host:port, several by commas; port 0 takes a free one" doc:"addresses that the broker listens on, in Kafka's syntax"`
 	AdvertisedListeners          string        `env:"ADVERTISED_LISTENERS" envDefault:"auto" allowed:"auto, or NAME://host:port, several by commas, each NAME one of the listeners" doc:"addresses that clients are told; auto: for each connection the one that works for it"`
 	HostEndpoint                 string        `env:"HOST_ENDPOINT" allowed:"host:port" doc:"address that clients outside a container are told with auto; localhost and the listener's port if empty"`
+	WaitForEndpoint              bool          `env:"WAIT_FOR_ENDPOINT" doc:"keep the Kafka listeners closed until the host endpoint is set (PUT /v1/endpoint)"`
 	HTTPListen                   string        `env:"HTTP_LISTEN" envDefault:"127.0.0.1:9080" allowed:"host:port, or off" doc:"address of health, metrics and control"`
 	Container                    bool          `env:"CONTAINER" doc:"set by the image: the broker runs in a container, which auto addresses take into account"`
 	NodeID                       int32         `env:"NODE_ID" envDefault:"1" allowed:"0 to 2147483647" doc:"the broker id that clients see"`
