@@ -17,7 +17,7 @@ func main() {
 	wire.Main(wire.Driver{
 		Client: "Sarama", Version: wire.ModuleVersion("github.com/IBM/sarama"), Language: "Go",
 		Codecs:   []string{"none", "gzip", "snappy", "lz4", "zstd"},
-		Features: []string{"admin", "idempotent", "range", "commit", "headers", "static", "transactions"},
+		Features: []string{"admin", "idempotent", "range", "cooperative", "commit", "headers", "static", "transactions"},
 		Create:   create, Produce: produce, Join: d.join, Commit: d.commit, Leave: d.leave,
 	})
 }
@@ -82,7 +82,7 @@ type driver struct {
 	m     *wire.Member
 
 	mu      sync.Mutex
-	session sarama.ConsumerGroupSession // of the current generation
+	session sarama.ConsumerGroupSession
 }
 
 func (d *driver) join(ctx context.Context, addr string, c wire.Command, m *wire.Member) error {
@@ -95,6 +95,10 @@ func (d *driver) join(ctx context.Context, addr string, c wire.Command, m *wire.
 	conf.Consumer.Group.Rebalance.Timeout = 10 * time.Second
 	conf.Consumer.Group.Rebalance.Retry.Backoff = 250 * time.Millisecond
 	conf.Consumer.Group.Rebalance.Retry.Max = 20
+	conf.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
+	if c.Assignor == "cooperative" {
+		conf.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyCooperativeSticky()}
+	}
 	conf.Consumer.Group.InstanceId = c.Instance
 	conf.Consumer.Retry.Backoff = 250 * time.Millisecond
 	conf.Consumer.MaxWaitTime = 250 * time.Millisecond
@@ -125,29 +129,22 @@ func (d *driver) join(ctx context.Context, addr string, c wire.Command, m *wire.
 	return nil
 }
 
-// Setup is called at the start of a generation, before the first ConsumeClaim.
+// Setup is called before the first ConsumeClaim of a session: a generation with an eager strategy, a membership with a cooperative one.
 func (d *driver) Setup(s sarama.ConsumerGroupSession) error {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.session = s
-	d.mu.Unlock()
-	var owned []int
-	for _, p := range s.Claims()[d.topic] {
-		owned = append(owned, int(p))
-	}
-	if len(owned) > 0 {
-		d.m.Assigned(owned)
-	}
 	return nil
 }
 
-// Cleanup is called at the end of a generation, after the last ConsumeClaim and before Sarama joins again.
-func (d *driver) Cleanup(sarama.ConsumerGroupSession) error {
-	d.m.RevokedAll()
-	return nil
-}
+// Cleanup has nothing to add: every ConsumeClaim has ended.
+func (d *driver) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
-// ConsumeClaim reads one partition during a generation.
+// ConsumeClaim reads one partition while the member owns it. Sarama waits for its end before it joins again.
 func (d *driver) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	owned := []int{int(claim.Partition())}
+	d.m.Assigned(owned)
+	defer d.m.Revoked(owned, false)
 	for {
 		select {
 		case <-s.Context().Done():
