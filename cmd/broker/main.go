@@ -86,6 +86,10 @@ func serve(settings *config.Settings, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b, err := broker.Start(ctx, settings, broker.WithLogger(log), broker.WithVersion(programVersion()))
+	if err != nil && ctx.Err() != nil {
+		log.Info("stopped before it was ready") // such as while it waited for its endpoint
+		return exitOK
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "broker:", err)
 		return exitFailed

@@ -169,6 +169,39 @@ func TestRecordsOutliveTheProcess(t *testing.T) {
 	}
 }
 
+// FX-11: SIGTERM also ends, with 0, a broker that waits for its endpoint.
+func TestSIGTERMEndsAWait(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM on Windows")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "--data-dir", t.TempDir(), "--listeners", "PLAINTEXT://127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--wait-for-endpoint")
+	cmd.Env = append(os.Environ(), asBroker+"=1")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it is over already, as a rule
+	var log strings.Builder
+	for s := bufio.NewScanner(stderr); s.Scan(); {
+		log.WriteString(s.Text() + "\n")
+		if strings.Contains(s.Text(), "stay closed until PUT /v1/endpoint") {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log.String())
+	}
+}
+
 func runCommand(args, environ []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(args, environ, &out, &errs)

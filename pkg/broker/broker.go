@@ -7,15 +7,18 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dozekafka/doze-kafka/pkg/config"
+	"github.com/dozekafka/doze-kafka/pkg/endpoint"
 	"github.com/dozekafka/doze-kafka/pkg/fetchsession"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 )
@@ -29,18 +32,28 @@ type Broker struct {
 	server   *server.Server
 
 	sessions *fetchsession.Cache
+	endpoint *endpoint.Endpoint
+	watch    *endpoint.Watch
 	began    time.Time
 
 	listeners    []*listener
 	httpListener net.Listener // nil: off
 	http         *http.Server
 
-	ready    atomic.Bool
+	phase    atomic.Int32
 	serving  sync.WaitGroup
 	failed   chan error // the first long-lived part that ended by itself
 	stopOnce sync.Once
 	stopErr  error
 }
+
+// The phases of a broker's life, in their order.
+const (
+	starting int32 = iota
+	waiting        // for the host endpoint, WAIT_FOR_ENDPOINT
+	ready
+	stopping
+)
 
 // A listener is one open Kafka listener.
 type listener struct {
@@ -61,7 +74,7 @@ func (b *Broker) Addrs() map[string]string {
 	return m
 }
 
-// HTTPAddr is where health and metrics are, "" if they are off.
+// HTTPAddr is where health, metrics and the control API are, "" if they are off.
 func (b *Broker) HTTPAddr() string {
 	if b.httpListener == nil {
 		return ""
@@ -72,13 +85,21 @@ func (b *Broker) HTTPAddr() string {
 // ClusterID is the cluster's id, 22 characters.
 func (b *Broker) ClusterID() string { return b.storage.clusterID }
 
-// Ready is nil once a first produce or fetch of any client succeeds without
-// a retry (FX-21). Start returns no sooner.
+// Ready is nil once a first produce, fetch or join of any client succeeds
+// without a retry (FX-20, FX-21); before, the error says what is waited for.
+// Start returns no sooner.
 func (b *Broker) Ready() error {
-	if !b.ready.Load() {
-		return errors.New("the broker is starting or stopping")
+	switch b.phase.Load() {
+	case ready:
+		return nil
+	case waiting:
+		return fmt.Errorf("the Kafka listeners are closed until PUT /v1/endpoint tells how clients reach them (missing: %s)",
+			strings.Join(b.endpoint.Missing(b.listenerNames()), ", "))
+	case stopping:
+		return errors.New("the broker is stopping")
+	default:
+		return errors.New("the broker is starting")
 	}
-	return nil
 }
 
 // Wait blocks until ctx ends or a part of the broker fails, and then stops it.

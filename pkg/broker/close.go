@@ -20,7 +20,8 @@ func (b *Broker) Stop() error {
 
 func (b *Broker) stop() error {
 	began := time.Now()
-	b.ready.Store(false)
+	b.phase.Store(stopping)
+	b.watch.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), server.ShutdownTimeout)
 	defer cancel()
 	// A client that does not take its answer in time is cut off; that loses

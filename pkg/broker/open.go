@@ -19,14 +19,18 @@ import (
 )
 
 // Start runs a broker until Stop. It returns when the broker is ready: a first
-// produce or fetch of any client succeeds without a retry (FX-21). ctx bounds
-// the start alone.
+// produce, fetch or join of any client succeeds without a retry (FX-21). ctx
+// bounds the start alone. The error says which setting or file is at fault,
+// and nothing of a start that failed is left open.
+//
+// With WaitForEndpoint it returns only after PUT /v1/endpoint, so HTTPListen
+// has to be an address that somebody knows.
 func Start(ctx context.Context, s *config.Settings, opts ...Option) (_ *Broker, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	o := gather(s, opts)
-	b := &Broker{settings: s, opts: o, log: o.logger, failed: make(chan error, 1)}
+	b := &Broker{settings: s, opts: o, log: o.logger, failed: make(chan error, 1), began: time.Now()}
 	defer func() {
 		if err != nil {
 			b.undo()
@@ -37,8 +41,13 @@ func Start(ctx context.Context, s *config.Settings, opts ...Option) (_ *Broker, 
 	}
 	// The sockets come first: an address in use is the likeliest mistake, and
 	// nothing was touched by then. Nobody is answered before all else is done.
-	if err := b.listen(ctx); err != nil {
+	if err := b.listenHTTP(ctx); err != nil {
 		return nil, err
+	}
+	if !s.WaitForEndpoint {
+		if err := b.listen(ctx); err != nil {
+			return nil, err
+		}
 	}
 	b.logStart()
 	if b.storage, err = openStorage(ctx, s, o); err != nil {
@@ -50,17 +59,25 @@ func Start(ctx context.Context, s *config.Settings, opts ...Option) (_ *Broker, 
 	if err := b.assemble(); err != nil {
 		return nil, err
 	}
+	b.serveHTTP()
+	if s.WaitForEndpoint {
+		if err := b.awaitEndpoint(ctx); err != nil {
+			return nil, err
+		}
+		if err := b.listen(ctx); err != nil {
+			return nil, err
+		}
+	}
 	b.serve()
-	b.ready.Store(true)
+	b.phase.Store(ready)
 	// Existing wait code looks for these phrases of Kafka's images and of Redpanda's (FX-7).
 	b.log.Info(fmt.Sprintf("ready: [KafkaServer id=%d] started, Kafka Server started, Transitioning from RECOVERY to RUNNING", s.NodeID),
 		"took", time.Since(b.began).Round(100*time.Microsecond))
 	return b, nil
 }
 
-// listen opens the sockets: Kafka's and HTTP's.
+// listen opens Kafka's sockets.
 func (b *Broker) listen(ctx context.Context) error {
-	b.began = time.Now()
 	wanted, err := config.ParseListeners(b.settings.Listeners)
 	if err != nil {
 		return err
@@ -72,6 +89,11 @@ func (b *Broker) listen(ctx context.Context) error {
 		}
 		b.listeners = append(b.listeners, &listener{l.Name, ln})
 	}
+	return nil
+}
+
+// listenHTTP opens the socket of HTTP.
+func (b *Broker) listenHTTP(ctx context.Context) (err error) {
 	if b.settings.HTTPListen == httpOff {
 		return nil
 	}
@@ -81,11 +103,24 @@ func (b *Broker) listen(ctx context.Context) error {
 	return nil
 }
 
+// listenerNames are the names of all listeners, open or not.
+func (b *Broker) listenerNames() []string {
+	wanted, _ := config.ParseListeners(b.settings.Listeners) // Start has checked them
+	var names []string
+	for _, l := range wanted {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
 // logStart is the one line at start (FX-7).
 func (b *Broker) logStart() {
 	var addrs []string
 	for _, l := range b.listeners {
 		addrs = append(addrs, l.name+"://"+l.Addr().String())
+	}
+	if len(addrs) == 0 {
+		addrs = append(addrs, b.settings.Listeners+" once the host endpoint is set")
 	}
 	durability := "acks=all is on disk before it is answered"
 	if !b.settings.AcksAllSync {
@@ -124,22 +159,23 @@ func (b *Broker) assemble() error {
 	if s.HostEndpoint != "" {
 		cfg.HostEndpoint = map[string]string{"": s.HostEndpoint}
 	}
-	ep, err := endpoint.New(cfg, facts)
-	if err != nil {
+	if b.endpoint, err = endpoint.New(cfg, facts); err != nil {
 		return err
 	}
+	b.watch = endpoint.NewWatch(b.warnAstray)
 	b.sessions = fetchsession.New(fetchsession.DefaultSlots, nil)
 	b.server = server.New(server.Options{
-		Handler: handler.New(handler.Deps{
-			Registry: b.storage.topics, Groups: b.storage.groups, Settings: s, Endpoint: ep, Sessions: b.sessions,
+		Handler: handler.Watch(handler.New(handler.Deps{
+			Registry: b.storage.topics, Groups: b.storage.groups, Settings: s, Endpoint: b.endpoint, Sessions: b.sessions,
 			ProducerIDs: handler.NewProducerIDs(b.storage.store), Logger: b.log, Clock: b.opts.clock,
 			ClusterID: b.storage.clusterID, NodeID: s.NodeID, Epoch: b.storage.epoch,
-		}),
+		}), b.endpoint, b.watch),
 		Logger:                b.log,
 		SocketRequestMaxBytes: s.SocketRequestMaxBytes,
 		RequestMemoryBytes:    requestMemory(s.RequestMemoryBytes, MemoryLimit()),
 		OnConn: func(conn *server.ConnInfo, open bool) {
 			if !open {
+				b.watch.Closed(conn.ID)
 				b.storage.groups.Disconnected(conn.ID) // GR-9
 			}
 		},
@@ -150,10 +186,10 @@ func (b *Broker) assemble() error {
 // httpOff is the value of --http-listen that turns HTTP off.
 const httpOff = "off"
 
-// httpTimeout bounds a request for health or metrics.
+// httpTimeout bounds a request for health, metrics or control.
 const httpTimeout = 10 * time.Second
 
-// serve starts the long-lived parts. One that ends by itself ends the broker.
+// serve takes connections of Kafka clients. A listener that ends by itself ends the broker.
 func (b *Broker) serve() {
 	for _, l := range b.listeners {
 		b.serving.Go(func() {
@@ -162,11 +198,18 @@ func (b *Broker) serve() {
 			}
 		})
 	}
+}
+
+// serveHTTP takes connections for health, metrics and control.
+func (b *Broker) serveHTTP() {
 	if b.httpListener == nil {
 		return
 	}
 	b.http = &http.Server{
-		Handler:     control.New(control.Options{Ready: b.Ready, Metrics: b.metrics()}),
+		Handler: control.New(control.Options{
+			Ready: b.Ready, Metrics: b.metrics(), Broker: b.describe,
+			HostEndpoints: b.endpoint.HostEndpoints, SetHostEndpoints: b.setHostEndpoints,
+		}),
 		ReadTimeout: httpTimeout, WriteTimeout: httpTimeout,
 	}
 	b.serving.Go(func() {
@@ -179,6 +222,10 @@ func (b *Broker) serve() {
 // undo closes what a failed start had opened.
 func (b *Broker) undo() {
 	// The start's own error is the one to tell.
+	if b.http != nil { // before the storage that its answers look at
+		_ = b.http.Close()
+		b.serving.Wait()
+	}
 	if b.storage != nil {
 		_ = b.storage.close()
 	}

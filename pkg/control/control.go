@@ -1,5 +1,6 @@
 // Package control is HTTP for machines: whether the process is up, whether
-// the broker is ready, and its metrics. It changes nothing.
+// the broker is ready, its metrics, and the control API below /v1 (JSON, see
+// docs/control-api.md).
 package control
 
 import (
@@ -17,6 +18,12 @@ type Options struct {
 	Ready func() error
 	// Metrics are the broker's own figures.
 	Metrics []Metric
+	// Broker is what GET /v1/broker tells.
+	Broker func() Broker
+	// HostEndpoints and SetHostEndpoints are those of endpoint.Endpoint;
+	// setting them may be refused.
+	HostEndpoints    func() map[string]string
+	SetHostEndpoints func(map[string]string) error
 }
 
 // A Metric is one figure, read when it is asked for.
@@ -26,16 +33,10 @@ type Metric struct {
 	Read    func() float64
 }
 
-// New answers /healthz, /readyz and /metrics (FX-20). Anything else is 404.
+// New answers /healthz, /readyz, /metrics and the control API (FX-20). Anything
+// else is 404. What changes something is refused if a page of another origin
+// asks for it (FX-23): a browser on the same machine reaches this port too.
 func New(o Options) http.Handler {
-	set := metrics.NewSet()
-	for _, m := range o.Metrics {
-		if m.Counter {
-			set.NewCounter(m.Name)
-			continue
-		}
-		set.NewGauge(m.Name, m.Read)
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -45,17 +46,33 @@ func New(o Options) http.Handler {
 		}
 		text(w, http.StatusOK, "ready")
 	})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /metrics", exposition(o.Metrics))
+	mux.HandleFunc("GET /v1/broker", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, o.Broker()) })
+	mux.HandleFunc("GET /v1/endpoint", o.getEndpoint)
+	mux.HandleFunc("PUT /v1/endpoint", o.putEndpoint)
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// exposition answers with all figures, in Prometheus' text.
+func exposition(all []Metric) http.HandlerFunc {
+	set := metrics.NewSet()
+	for _, m := range all {
+		if m.Counter {
+			set.NewCounter(m.Name)
+			continue
+		}
+		set.NewGauge(m.Name, m.Read)
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		for _, m := range o.Metrics {
+		for _, m := range all {
 			if m.Counter {
 				set.GetOrCreateCounter(m.Name).Set(uint64(m.Read()))
 			}
 		}
 		set.WritePrometheus(w)
 		metrics.WriteProcessMetrics(w)
-	})
-	return mux
+	}
 }
 
 func text(w http.ResponseWriter, status int, line string) {

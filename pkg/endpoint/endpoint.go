@@ -5,6 +5,7 @@
 package endpoint
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -52,9 +53,9 @@ type Endpoint struct {
 	container  bool
 	facts      Facts
 
-	mu   sync.Mutex                          // held to change host
-	host atomic.Pointer[map[string]hostport] // by listener name; never changed in place
-	set  chan struct{}                       // closed once a host endpoint is set
+	mu      sync.Mutex                          // held to change host
+	host    atomic.Pointer[map[string]hostport] // by listener name; never changed in place
+	changed chan struct{}                       // closed at the next change of host, and made anew
 }
 
 type hostport struct {
@@ -64,40 +65,87 @@ type hostport struct {
 
 // New makes an Endpoint. The error is that of a host endpoint that is none.
 func New(cfg Config, facts Facts) (*Endpoint, error) {
-	e := &Endpoint{advertised: map[string]config.Listener{}, container: cfg.Container, facts: facts, set: make(chan struct{})}
+	e := &Endpoint{advertised: map[string]config.Listener{}, container: cfg.Container, facts: facts, changed: make(chan struct{})}
 	for _, l := range cfg.Advertised {
 		e.advertised[l.Name] = l
 	}
 	e.host.Store(&map[string]hostport{})
-	for _, name := range slices.Sorted(maps.Keys(cfg.HostEndpoint)) {
-		if err := e.SetHostEndpoint(name, cfg.HostEndpoint[name]); err != nil {
-			return nil, err
-		}
-	}
-	return e, nil
+	return e, e.SetHostEndpoints(cfg.HostEndpoint)
 }
 
-// SetHostEndpoint sets host:port as a client outside of the container reaches
-// a listener, or, with the name "", every listener that has no own (FX-11).
-func (e *Endpoint) SetHostEndpoint(listener, address string) error {
-	host, text, err := net.SplitHostPort(address)
-	port, portErr := strconv.ParseUint(text, 10, 16)
-	if err != nil || portErr != nil || port == 0 || wildcard(host) {
-		return fmt.Errorf("host endpoint %q: want host:port that clients can connect to, such as localhost:19092", address)
+// SetHostEndpoints says how clients outside of the container reach the
+// listeners (FX-11): host:port by the listener's name, "" for every one that
+// has none of its own. It takes the place of what was set before, as a whole;
+// an address that is none leaves all as it was.
+func (e *Endpoint) SetHostEndpoints(addresses map[string]string) error {
+	hosts := make(map[string]hostport, len(addresses))
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		h, err := parseHostPort(addresses[name])
+		if err != nil {
+			return err
+		}
+		hosts[strings.ToUpper(name)] = h
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	hosts := maps.Clone(*e.host.Load())
-	if len(hosts) == 0 {
-		close(e.set)
-	}
-	hosts[strings.ToUpper(listener)] = hostport{host, int32(port)}
 	e.host.Store(&hosts)
+	close(e.changed)
+	e.changed = make(chan struct{})
 	return nil
 }
 
-// HostEndpointSet is closed once a host endpoint was set (WAIT_FOR_ENDPOINT).
-func (e *Endpoint) HostEndpointSet() <-chan struct{} { return e.set }
+func parseHostPort(address string) (hostport, error) {
+	host, text, err := net.SplitHostPort(address)
+	port, portErr := strconv.ParseUint(text, 10, 16)
+	if err != nil || portErr != nil || port == 0 || wildcard(host) {
+		return hostport{}, fmt.Errorf("host endpoint %q: want host:port that clients can connect to, such as localhost:19092", address)
+	}
+	return hostport{host, int32(port)}, nil
+}
+
+// HostEndpoints is what SetHostEndpoints, or the Config, has set.
+func (e *Endpoint) HostEndpoints() map[string]string {
+	all := map[string]string{}
+	for name, h := range *e.host.Load() {
+		all[name] = net.JoinHostPort(h.host, strconv.Itoa(int(h.port)))
+	}
+	return all
+}
+
+// Await blocks until nothing is Missing of the listeners (WAIT_FOR_ENDPOINT).
+// The error is the cause of ctx.
+func (e *Endpoint) Await(ctx context.Context, listeners []string) error {
+	for {
+		e.mu.Lock()
+		changed := e.changed
+		e.mu.Unlock()
+		if len(e.Missing(listeners)) == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Missing are those of the listeners of which clients outside of the container
+// are told a mere guess: they have no advertised address, and no host endpoint
+// is set for them or for all.
+func (e *Endpoint) Missing(listeners []string) []string {
+	hosts := *e.host.Load()
+	var missing []string
+	for _, name := range listeners {
+		l, ok := e.advertised[name]
+		_, own := hosts[name]
+		_, all := hosts[""]
+		if !own && !all && (!ok || wildcard(l.Host)) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
 
 // wildcard says whether a host is none that anybody could connect to.
 func wildcard(host string) bool {

@@ -1,11 +1,14 @@
 package endpoint
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/dozekafka/doze-kafka/pkg/config"
 )
@@ -167,29 +170,35 @@ func TestAConnectionWithoutAddressesIsToldLocalhost(t *testing.T) {
 	}
 }
 
-// FX-11: the host endpoint can be set while clients are answered, per listener.
-func TestTheHostEndpointCanBeSetLater(t *testing.T) {
+// FX-11: host endpoints can be set while clients are answered, per listener, and each time as a whole.
+func TestHostEndpointsCanBeSetLater(t *testing.T) {
 	e := newEndpoint(t, Config{Container: true}, bridged)
-	select {
-	case <-e.HostEndpointSet():
-		t.Error("none was set")
-	default:
+	tell := func(listener, address string) {
+		t.Helper()
+		want(t, e, listener, "172.18.0.2:9092", "8.8.8.8:50000", address)
 	}
-	want(t, e, "PLAINTEXT", "172.18.0.2:9092", "8.8.8.8:50000", "localhost 9092")
-	for _, set := range []struct{ listener, address string }{{"", "docker:1111"}, {"external", "docker:2222"}, {"", "docker:3333"}} {
-		if err := e.SetHostEndpoint(set.listener, set.address); err != nil {
+	tell("PLAINTEXT", "localhost 9092")
+	for _, step := range []struct {
+		set                 map[string]string
+		plaintext, external string
+	}{
+		{map[string]string{"": "docker:1111"}, "docker 1111", "docker 1111"},
+		{map[string]string{"": "docker:3333", "external": "docker:2222"}, "docker 3333", "docker 2222"},
+		{map[string]string{"EXTERNAL": "[2001:db8::1]:2222"}, "localhost 9092", "2001:db8::1 2222"},
+		{nil, "localhost 9092", "localhost 9092"},
+	} {
+		if err := e.SetHostEndpoints(step.set); err != nil {
 			t.Fatal(err)
 		}
+		tell("PLAINTEXT", step.plaintext)
+		tell("EXTERNAL", step.external)
 	}
-	<-e.HostEndpointSet()
-	want(t, e, "PLAINTEXT", "172.18.0.2:9092", "8.8.8.8:50000", "docker 3333")
-	want(t, e, "EXTERNAL", "172.18.0.2:9092", "8.8.8.8:50000", "docker 2222")
 
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 200 {
-				if err := e.SetHostEndpoint("PLAINTEXT", "docker:4444"); err != nil {
+				if err := e.SetHostEndpoints(map[string]string{"PLAINTEXT": "docker:4444"}); err != nil {
 					t.Error(err)
 				}
 				e.For("PLAINTEXT", netip.MustParseAddrPort("172.18.0.2:9092"), netip.MustParseAddrPort("8.8.8.8:1"))
@@ -197,6 +206,60 @@ func TestTheHostEndpointCanBeSetLater(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+func TestHostEndpointsAreSetAsAWholeOrNotAtAll(t *testing.T) {
+	e := newEndpoint(t, Config{Container: true, HostEndpoint: map[string]string{"": "docker:1111"}}, bridged)
+	if err := e.SetHostEndpoints(map[string]string{"": "docker:2222", "EXTERNAL": "docker"}); err == nil {
+		t.Error("an address without a port was taken")
+	}
+	if got := e.HostEndpoints(); len(got) != 1 || got[""] != "docker:1111" {
+		t.Errorf("set is %v", got)
+	}
+}
+
+// FX-11: the wait ends once every listener has an address for clients outside, and not before.
+func TestAwaitWaitsForEveryListener(t *testing.T) {
+	advertised, err := config.ParseAdvertised("EXTERNAL://kafka.example:29092")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(t, Config{Advertised: advertised, Container: true}, bridged)
+		done := make(chan error, 1)
+		go func() { done <- e.Await(t.Context(), []string{"EXTERNAL", "A", "B"}) }()
+		for _, set := range []map[string]string{nil, {"A": "docker:1"}, {"B": "docker:2"}} {
+			if err := e.SetHostEndpoints(set); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			select {
+			case <-done:
+				t.Fatalf("the wait has ended with %v", set)
+			default:
+			}
+		}
+		if err := e.SetHostEndpoints(map[string]string{"A": "docker:1", "B": "docker:2"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := e.SetHostEndpoints(map[string]string{"": "docker:3"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Await(t.Context(), []string{"A", "C"}); err != nil {
+			t.Error(err)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { done <- newEndpoint(t, Config{}, Facts{}).Await(ctx, []string{"A"}) }()
+		synctest.Wait()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the wait ended with %v", err)
+		}
+	})
 }
 
 func TestAHostEndpointThatIsNoneIsRefused(t *testing.T) {

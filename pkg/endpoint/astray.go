@@ -1,0 +1,163 @@
+package endpoint
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How long a client may take to come to the address that it was told.
+const (
+	// askedTwice is for one that asks for the address again meanwhile: it is awake, and gets nowhere.
+	askedTwice = 10 * time.Second
+	// connected is for one that only holds its connection: it may have nothing to do so far.
+	connected = 30 * time.Second
+)
+
+// maxClients bounds the clients that are kept track of; further ones are not looked at.
+const maxClients = 1000
+
+// A Client is who asks: a program on a machine, on one listener.
+type Client struct {
+	Listener string
+	Host     netip.Addr
+	ID       string // client.id
+}
+
+// An Astray is a client that was told an address and never came to it: most
+// likely that address leads nowhere, or elsewhere, from where the client is.
+type Astray struct {
+	Client
+	Told string // host:port
+}
+
+// Watch finds clients that go astray (FX-13), each once. It is safe for
+// concurrent use. While every client is where it should be, Came costs one
+// atomic load.
+type Watch struct {
+	report  func(Astray)
+	pending atomic.Int32
+
+	mu      sync.Mutex
+	clients map[Client]*track
+	stopped bool
+}
+
+// A track is what is known of one client.
+type track struct {
+	told    string
+	settled bool // it came, or was reported: nothing more is to be known
+	asked   int
+	first   uint64 // the connection on which it asked first
+	open    bool   // first is
+	later   uint64 // another connection on which it asked, and how often
+	laterN  int
+	timer   *time.Timer
+}
+
+// NewWatch makes a Watch that calls report, on a goroutine of its own, for
+// each client that goes astray.
+func NewWatch(report func(Astray)) *Watch {
+	return &Watch{report: report, clients: map[Client]*track{}}
+}
+
+// Told notes that a client has asked on a connection and was told an address.
+func (w *Watch) Told(c Client, conn uint64, address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t, known := w.clients[c]
+	switch {
+	case w.stopped || known && t.settled:
+		return
+	case !known && len(w.clients) >= maxClients:
+		return
+	case !known:
+		c.ID = strings.Clone(c.ID) // it may be a part of the request
+		t = &track{told: address, asked: 1, first: conn, open: true}
+		w.clients[c] = t
+		w.pending.Add(1)
+		t.timer = time.AfterFunc(askedTwice, func() { w.look(c, false) })
+		return
+	}
+	t.asked++
+	if conn == t.first {
+		return
+	}
+	if conn != t.later {
+		t.later, t.laterN = conn, 0
+	}
+	// Who goes on asking on a connection that is none of its first ones
+	// has come to the address: that is how admin tools look like.
+	if t.laterN++; t.laterN > 1 {
+		w.settleLocked(t)
+	}
+}
+
+// Came notes a request that a client sends only to the address that it was told.
+func (w *Watch) Came(c Client) {
+	if w.pending.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.clients[c]; ok && !t.settled {
+		w.settleLocked(t)
+	}
+}
+
+// Closed notes the end of a connection.
+func (w *Watch) Closed(conn uint64) {
+	if w.pending.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.clients {
+		if t.first == conn {
+			t.open = false
+		}
+	}
+}
+
+// Stop ends the watch: nothing is reported after it.
+func (w *Watch) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	for _, t := range w.clients {
+		if !t.settled {
+			w.settleLocked(t)
+		}
+	}
+}
+
+func (w *Watch) settleLocked(t *track) {
+	t.settled = true
+	t.timer.Stop()
+	w.pending.Add(-1)
+}
+
+// look decides about a client whose time is over.
+func (w *Watch) look(c Client, last bool) {
+	w.mu.Lock()
+	t := w.clients[c]
+	if t == nil || t.settled {
+		w.mu.Unlock()
+		return
+	}
+	switch {
+	case t.asked > 1 || last && t.open:
+		w.settleLocked(t)
+		w.mu.Unlock()
+		w.report(Astray{c, t.told})
+		return
+	case t.open:
+		t.timer = time.AfterFunc(connected-askedTwice, func() { w.look(c, true) })
+	default: // it asked once and left, as a health check does
+		w.settleLocked(t)
+		delete(w.clients, c)
+	}
+	w.mu.Unlock()
+}

@@ -1,0 +1,65 @@
+package handler
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/endpoint"
+	"github.com/dozekafka/doze-kafka/pkg/server"
+)
+
+type silent struct{}
+
+func (silent) Lookup(int16) (server.Spec, bool)                     { return server.Spec{}, true }
+func (silent) Handle(context.Context, *server.Request) server.Reply { return server.Reply{} }
+
+// FX-13: Metadata tells an address; a Produce shows that the client came, a FindCoordinator does not.
+func TestWatchKnowsARequestThatShowsThatAClientCame(t *testing.T) {
+	for key, came := range map[kmsg.Key]bool{
+		kmsg.Produce: true, kmsg.Fetch: true, kmsg.JoinGroup: true, kmsg.OffsetFetch: true,
+		kmsg.ApiVersions: false, kmsg.FindCoordinator: false, kmsg.InitProducerID: false, kmsg.DescribeCluster: false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var astray []endpoint.Astray
+			h := Watch(silent{}, e, endpoint.NewWatch(func(a endpoint.Astray) { astray = append(astray, a) }))
+			conn := &server.ConnInfo{
+				ID: 1, Listener: "PLAINTEXT",
+				Local:  &net.TCPAddr{IP: net.IPv4(172, 18, 0, 2), Port: 9092},
+				Remote: &net.TCPAddr{IP: net.IPv4(172, 18, 0, 3), Port: 50000},
+			}
+			for _, k := range []kmsg.Key{kmsg.ApiVersions, kmsg.Metadata, key} {
+				h.Handle(t.Context(), &server.Request{Conn: conn, Key: int16(k), ClientID: "app"})
+			}
+			time.Sleep(time.Minute)
+			if (len(astray) == 0) != came {
+				t.Errorf("%s: astray %+v", key.Name(), astray)
+			}
+			if len(astray) == 1 && (astray[0].Told != "172.18.0.2:9092" || astray[0].ID != "app") {
+				t.Errorf("astray %+v", astray)
+			}
+		})
+	}
+}
+
+// A connection that is none of a network's is not looked at.
+func TestWatchIgnoresPipes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Watch(silent{}, e, endpoint.NewWatch(func(a endpoint.Astray) { t.Errorf("astray %+v", a) }))
+		c, _ := net.Pipe()
+		h.Handle(t.Context(), &server.Request{Conn: &server.ConnInfo{Local: c.LocalAddr(), Remote: c.RemoteAddr()}, Key: int16(kmsg.Metadata)})
+		time.Sleep(time.Minute)
+	})
+}
