@@ -18,7 +18,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 )
 
-// Options open a Coordinator. All fields are required.
+// Options open a Coordinator. All fields are required but Unclean.
 type Options struct {
 	Store    *metastore.Store
 	Clock    clock.Clock // sessions, rebalances, retention of offsets
@@ -27,6 +27,8 @@ type Options struct {
 	// Topic finds a topic by name: Open drops the offsets of topics that are
 	// gone, or are there with another id (GR-7).
 	Topic func(name string) (kafka.TopicImage, bool)
+	// Unclean says that the last run was cut off, so that the last generation of a group may not be in the store.
+	Unclean bool
 }
 
 // Requests may alias memory of the caller: what is kept is copied.

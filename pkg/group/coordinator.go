@@ -87,7 +87,7 @@ func (c *Coordinator) load() error {
 func (c *Coordinator) loaded(row metastore.Group) *group {
 	g := &group{c: c, name: row.Name, stored: row}
 	var e classic.Effects
-	g.state, e = classic.Restore(c.cfg, c.o.Clock.Now(), snapshotOf(row))
+	g.state, e = classic.Restore(c.cfg, c.o.Clock.Now(), snapshotOf(row), c.o.Unclean)
 	c.groups[row.Name] = g
 	g.mu.Lock()
 	g.applyLocked(e)

@@ -14,6 +14,7 @@ func (s *State) Heartbeat(now time.Time, id string, instanceID *string, generati
 	if err != nil {
 		return err
 	}
+	s.catchUp(now, generation)
 	if generation != s.generation {
 		return kerr.IllegalGeneration
 	}

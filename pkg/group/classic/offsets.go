@@ -17,6 +17,9 @@ func (s *State) CheckCommit(now time.Time, id string, instanceID *string, genera
 		return kerr.UnknownMemberID
 	}
 	m, err := s.validate(id, instanceID)
+	if err == nil {
+		s.catchUp(now, generation)
+	}
 	switch {
 	case err != nil:
 		return err

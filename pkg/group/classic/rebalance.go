@@ -83,6 +83,7 @@ func (s *State) completeJoin(now time.Time) {
 		return
 	}
 	s.generation++
+	s.behind = false
 	if len(s.members) == 0 {
 		s.protocol = nil
 		s.topics = s.subscribed()

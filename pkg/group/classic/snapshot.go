@@ -1,6 +1,9 @@
 package classic
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A Snapshot is what of a group is kept over a restart: what it was when it
 // was last stable or empty. While it rebalances, that is what goes on after a crash.
@@ -38,8 +41,10 @@ func (s *State) Snapshot() Snapshot {
 
 // Restore makes the group of a snapshot. The members' sessions start anew: while
 // they hold, members go on without a rebalance (GR-6). More members than are allowed rebalance.
-func Restore(cfg Config, now time.Time, in Snapshot) (*State, Effects) {
+// behind says that the snapshot may not be the last one: see catchUp.
+func Restore(cfg Config, now time.Time, in Snapshot, behind bool) (*State, Effects) {
 	s := New(cfg, now)
+	s.behind = behind
 	s.generation, s.typ, s.protocol, s.leader, s.since = in.Generation, in.ProtocolType, in.Protocol, in.Leader, in.Since
 	for _, sm := range in.Members {
 		m := &member{id: sm.MemberID, instanceID: sm.InstanceID, clientID: sm.ClientID, clientHost: sm.ClientHost, protocolType: in.ProtocolType,
@@ -69,6 +74,22 @@ func Restore(cfg Config, now time.Time, in Snapshot) (*State, Effects) {
 		s.rebalance(now, "it has more members than are allowed")
 	}
 	return s, s.take()
+}
+
+// catchUp is for a member that knows a generation after the one that was
+// restored: it was agreed on, and the broker was killed before it was written.
+// To go on with the one before would give its partitions to members that are not alone
+// with them any more, so all join again; what was committed in the lost
+// generation counts, and its number is not given out again.
+func (s *State) catchUp(now time.Time, generation int32) {
+	if !s.behind || generation <= s.generation || generation == math.MaxInt32 {
+		return
+	}
+	s.behind = false
+	s.generation = generation
+	if s.phase == Stable {
+		s.rebalance(now, "the restart has forgotten it")
+	}
 }
 
 // A Description is what DescribeGroups tells.

@@ -91,6 +91,7 @@ type State struct {
 	join     joinTimer
 	syncAt   time.Time // members that have not synced by then are removed; zero: not running
 	newcomer bool      // one came during the initial delay
+	behind   bool      // restored, and members may know a later generation
 
 	out Effects
 }

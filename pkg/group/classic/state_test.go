@@ -96,11 +96,11 @@ func (r *random) step(cfg Config) {
 		}
 		r.take(r.s.Join(r.now, req, r.tickets))
 	case 3, 4:
-		gen := r.s.Generation() - int32(r.next()%8/7)
+		gen := r.s.Generation() + []int32{0, 0, 0, 0, -1, 1}[r.next()%6]
 		id := r.id()
 		r.take(r.s.Sync(r.now, &SyncRequest{MemberID: id, Generation: gen, Assignments: map[string][]byte{id: []byte("x")}}, r.tickets))
 	case 5:
-		_ = r.s.Heartbeat(r.now, r.id(), r.instance(), r.s.Generation())
+		_ = r.s.Heartbeat(r.now, r.id(), r.instance(), r.s.Generation()+int32(r.next()%4/3))
 		_ = r.s.CheckCommit(r.now, r.id(), r.instance(), r.s.Generation())
 	case 6:
 		_, e := r.s.Leave(r.now, []Leaver{{r.id(), r.instance()}, {r.id(), nil}})
@@ -110,7 +110,7 @@ func (r *random) step(cfg Config) {
 		r.take(r.s.Expire(r.now))
 	case 8:
 		if r.next() < 16 { // a crash: what is parked is gone
-			s, e := Restore(cfg, r.now, r.stored)
+			s, e := Restore(cfg, r.now, r.stored, r.next()%2 == 0)
 			r.s = s
 			r.take(e)
 			return

@@ -9,7 +9,7 @@ import (
 // Sync handles a SyncGroup: the leader's brings the assignments, and the others
 // wait for it. The answer is among the effects of this or of a later call, under the ticket, which is not nil.
 func (s *State) Sync(now time.Time, req *SyncRequest, t Ticket) Effects {
-	m, err := s.checkSync(req)
+	m, err := s.checkSync(now, req)
 	if err != nil {
 		s.out.Syncs = append(s.out.Syncs, SyncReply{t, SyncResponse{Err: err}})
 		return s.take()
@@ -29,11 +29,14 @@ func (s *State) Sync(now time.Time, req *SyncRequest, t Ticket) Effects {
 	return s.take()
 }
 
-func (s *State) checkSync(req *SyncRequest) (*member, error) {
+func (s *State) checkSync(now time.Time, req *SyncRequest) (*member, error) {
 	if s.phase == Empty {
 		return nil, kerr.UnknownMemberID
 	}
 	m, err := s.validate(req.MemberID, req.InstanceID)
+	if err == nil {
+		s.catchUp(now, req.Generation)
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -29,6 +29,8 @@ import (
 //	NAME leave [id=ID] [instance=X] ...   of several members with several ids
 //	evict ID
 //	restart [max=N]                 what was persisted last is loaded again
+//	kill                            the same, where something persisted later may have been lost
+//	lose                            what was persisted last is forgotten: what was before that is loaded
 //	show                            state, generation, members
 //	offsets TOPIC ...               what may become of the group's offsets
 //
@@ -43,6 +45,7 @@ type player struct {
 	s       *State
 	now     time.Time
 	stored  Snapshot
+	before  Snapshot // what was stored before that
 	clients map[string]*client
 }
 
@@ -78,13 +81,16 @@ func (p *player) command(words []string) []string {
 		return p.advance(p.duration(words[1]))
 	case "evict":
 		return p.effects(p.s.Evict(p.now, words[1], "evicted"))
-	case "restart":
+	case "restart", "kill":
 		if len(words) > 1 {
 			p.cfg.MaxSize = p.number(strings.TrimPrefix(words[1], "max="))
 		}
-		s, e := Restore(p.cfg, p.now, p.stored)
+		s, e := Restore(p.cfg, p.now, p.stored, words[0] == "kill")
 		p.s = s
 		return p.effects(e)
+	case "lose":
+		p.stored = p.before
+		return nil
 	case "show":
 		return []string{p.show()}
 	case "offsets":
@@ -131,6 +137,7 @@ func (p *player) group(words []string) []string {
 	}
 	p.now = time.Unix(1e9, 0)
 	p.s, p.stored = New(p.cfg, p.now), Snapshot{}
+	p.before = Snapshot{}
 	p.clients = map[string]*client{}
 	return nil
 }
@@ -289,7 +296,7 @@ func (p *player) effects(e Effects) (out []string) {
 		out = append(out, r.Ticket.(*client).name+": "+printSync(r.Response))
 	}
 	if e.Persist {
-		p.stored = p.s.Snapshot()
+		p.before, p.stored = p.stored, p.s.Snapshot()
 		out = append(out, "- persisted")
 	}
 	return out
