@@ -188,7 +188,7 @@ func (l *Log) writableLocked() error {
 // lastStableLocked is the last stable offset for an end of the log.
 func (l *Log) lastStableLocked(end int64) int64 {
 	if first, open := l.producers.FirstUnstable(); open {
-		return first
+		return max(first, l.marks.load().LogStart)
 	}
 	return end
 }

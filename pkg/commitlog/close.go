@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -34,7 +35,7 @@ func (l *Log) Abandon() {
 	}
 }
 
-// endLocked makes every later call fail, and returns when the flusher is gone.
+// endLocked makes every later call fail, and returns when nobody is at the disk.
 // It is false if the log has ended before.
 func (l *Log) endLocked(err error) bool {
 	if !l.ended.CompareAndSwap(nil, &err) {
@@ -43,7 +44,7 @@ func (l *Log) endLocked(err error) bool {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	for l.running {
+	for l.running || l.removing {
 		l.synced.Wait()
 	}
 	l.watchers.wake()
@@ -88,7 +89,7 @@ func (l *Log) closeFilesLocked() error {
 // closeParts closes the segments; regions that are still being sent keep theirs.
 func (l *Log) closeParts() error {
 	var errs []error
-	for _, p := range *l.parts.Load() {
+	for _, p := range slices.Concat(l.dropped, *l.parts.Load()) {
 		errs = append(errs, p.close())
 	}
 	return errors.Join(errs...)

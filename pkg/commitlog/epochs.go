@@ -7,7 +7,9 @@ package commitlog
 
 // EarliestEpoch is the epoch for ListOffsets EARLIEST: that of the first
 // record, and the current one of an empty log. -1: the log starts above its last record.
-func (l *Log) EarliestEpoch() (int32, error) {
+func (l *Log) EarliestEpoch() (int32, error) { return again(l.earliestEpoch) }
+
+func (l *Log) earliestEpoch() (int32, error) {
 	at := l.marks.load()
 	parts := *l.parts.Load()
 	for i := max(find(parts, at.LogStart), 0); i < len(parts) && at.LogStart < l.opened; i++ {
@@ -24,6 +26,14 @@ func (l *Log) EarliestEpoch() (int32, error) {
 
 // EndOffsetForEpoch answers OffsetForLeaderEpoch (LeaderEpochFileCache.endOffsetFor); -1, -1 if undefined.
 func (l *Log) EndOffsetForEpoch(epoch int32) (foundEpoch int32, end int64, err error) {
+	_, err = again(func() (_ struct{}, err error) {
+		foundEpoch, end, err = l.endOffsetForEpoch(epoch)
+		return struct{}{}, err
+	})
+	return foundEpoch, end, err
+}
+
+func (l *Log) endOffsetForEpoch(epoch int32) (foundEpoch int32, end int64, err error) {
 	if err := l.endedErr(); err != nil {
 		return -1, -1, err
 	}

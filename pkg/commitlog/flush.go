@@ -23,6 +23,7 @@ type flusher struct {
 	dirty   obligations
 	wanted  int64         // everything below is to be made durable, whether anybody waits or not
 	running bool          // somebody does rounds
+	rounds  int64         // how many were done
 	syncing bool          // it is at the disk, without the lock
 	synced  *sync.Cond    // of Log.mu: syncing has ended
 	done    chan struct{} // closed after the round that runs; nil: nobody waits
@@ -165,6 +166,7 @@ func (l *Log) roundLocked() {
 	err := l.sync(job)
 	l.mu.Lock()
 	l.syncing = false
+	l.rounds++
 	l.synced.Broadcast()
 	if err != nil {
 		_ = l.failLocked("sync", err) // it tells the waiters
@@ -172,6 +174,32 @@ func (l *Log) roundLocked() {
 	}
 	l.flushedLocked(end)
 }
+
+// settleLocked makes durable what a round owes besides the batches: by a round
+// of its own, unless somebody is at it. It lets go of the lock meanwhile.
+func (l *Log) settleLocked() error {
+	until := l.rounds
+	if l.syncing {
+		until++ // it has taken obligations with it
+	}
+	if l.dirty.any() {
+		until++
+	}
+	for l.rounds < until && l.failed == nil {
+		if l.running {
+			l.synced.Wait()
+			continue
+		}
+		l.running = true
+		l.roundLocked()
+		l.running = false
+		l.synced.Broadcast()
+		l.wakeWaitersLocked()
+	}
+	return l.failed
+}
+
+func (o *obligations) any() bool { return len(o.files) > 0 || o.dir || o.parent }
 
 // A job is what one round syncs.
 type job struct {

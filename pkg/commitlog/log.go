@@ -33,6 +33,9 @@ type Config struct {
 	TimestampBeforeMs  int64 // message.timestamp.before.max.ms
 	TimestampAfterMs   int64 // message.timestamp.after.max.ms
 	Compact            bool  // cleanup.policy has compact
+	Delete             bool  // cleanup.policy has delete
+	RetentionBytes     int64 // retention.bytes; below 0: no limit
+	RetentionMs        int64 // retention.ms; below 0: no limit
 	FlushMessages      int64 // flush.messages
 	FlushMs            int64 // flush.ms
 	Compression        Compression
@@ -109,6 +112,8 @@ type writer struct {
 	known     bool             // last says it
 	saved     int64            // offset of the snapshot on disk that holds this state; -1: none
 	snapshots []int64          // the offsets of those on disk, ascending
+	dropped   []*part          // below the log start, off the list of parts, and perhaps on the disk
+	removing  bool             // somebody removes those, without the lock
 }
 
 // Epoch is the current leader epoch.

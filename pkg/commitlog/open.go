@@ -96,9 +96,7 @@ func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
 			s.snapshots = append(s.snapshots, base)
 		}
 	}
-	for len(s.parts) > 1 && s.parts[1].base <= l.o.LogStart {
-		s.parts = s.parts[1:]
-	}
+	s.parts = s.parts[below(s.parts, l.o.LogStart):]
 	for _, e := range entries {
 		base, suffix, ok := parseName(e.Name())
 		if ok && !s.has(base) && suffix != snapshotSuffix {

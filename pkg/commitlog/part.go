@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"errors"
+	"fmt"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type part struct {
 	opened atomic.Pointer[segment.Segment]
 	epoch  atomic.Int64 // of the first batch plus 1; 0: not looked up yet
 	told   atomic.Bool  // that it can't be walked
+	gone   atomic.Bool  // it is below the log start, and removed
 
 	mu sync.Mutex // held while it is opened or closed; a leaf but for the disk
 }
@@ -50,6 +52,9 @@ func (l *Log) open(p *part) (*segment.Segment, error) {
 	if err := l.endedErr(); err != nil {
 		return nil, err
 	}
+	if p.gone.Load() {
+		return nil, errGone // to open it would make its indexes anew
+	}
 	s, err := segment.Open(&l.segment, p.base)
 	if err != nil {
 		return nil, l.readError(p, err)
@@ -68,11 +73,15 @@ func (p *part) close() error {
 	return nil
 }
 
-// readError is what a client gets for a failed read: CORRUPT_MESSAGE for
-// headers that can't be walked (logged once a segment, ST-63), KAFKA_STORAGE_ERROR for the rest.
+// readError is what a client gets for a failed read: errGone for a part that
+// was removed meanwhile, CORRUPT_MESSAGE for headers that can't be walked
+// (logged once a segment, ST-63), KAFKA_STORAGE_ERROR for the rest.
 func (l *Log) readError(p *part, err error) error {
 	if ended := l.endedErr(); ended != nil {
 		return ended
+	}
+	if p.gone.Load() {
+		return fmt.Errorf("%s: %w: %w", l.name, errGone, err)
 	}
 	if !errors.Is(err, kerr.CorruptMessage) {
 		return l.storageError("read", err)

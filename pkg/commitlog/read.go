@@ -45,6 +45,10 @@ func (l *Log) Read(offset int64, maxBytes int, wholeFirst bool, iso kafka.Isolat
 	}
 	// After the marks: the list has every part that they cover.
 	parts := *l.parts.Load()
+	if len(parts) > 0 && offset < parts[0].base { // the start has moved since the marks were read
+		s.Offsets = l.marks.load().Offsets
+		return s, fmt.Errorf("%s: offset %d: %w", l.name, offset, errGone)
+	}
 	for i := max(find(parts, offset), 0); i < len(parts); i++ {
 		region, more, err := l.readPart(at, parts, i, offset, maxBytes, wholeFirst, iso)
 		if err != nil || !more {
@@ -111,7 +115,10 @@ func (l *Log) Available(offset int64, iso kafka.Isolation) (bytes int64, rolled 
 		return 0, false
 	}
 	parts := *l.parts.Load()
-	i := max(find(parts, offset), 0)
+	i := find(parts, offset)
+	if i < 0 {
+		return 0, false // the start has moved since the marks were read
+	}
 	s, err := l.open(parts[i])
 	if err != nil {
 		return 0, false

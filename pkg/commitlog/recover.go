@@ -139,9 +139,7 @@ func (l *Log) restart() error {
 		if err := p.close(); err != nil {
 			return err
 		}
-		for _, suffix := range []string{segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix, segment.LogSuffix} {
-			gone = append(gone, segment.FileName(p.base, suffix))
-		}
+		gone = append(gone, segmentFiles(p.base)...)
 	}
 	l.parts.Store(new([]*part))
 	if err := l.removeAll(gone); err != nil {
@@ -169,6 +167,7 @@ func (l *Log) begin(end int64, clean bool) {
 		Offsets: Offsets{LogStart: max(l.o.LogStart, parts[0].base), LastStable: l.lastStableLocked(end), HighWatermark: end, End: end},
 		base:    l.active.base, size: l.active.bytes(),
 	}
+	at.LastStable = max(at.LastStable, at.LogStart)
 	at.Flushed = at.End
 	if !clean {
 		at.Flushed = at.LogStart

@@ -12,6 +12,7 @@ type Stats struct {
 	Flushes    atomic.Int64 // times that a log was made durable
 	Syncs      atomic.Int64 // the fsyncs and fdatasyncs that took
 	Rolls      atomic.Int64 // segments rolled
+	Removed    atomic.Int64 // segments removed
 	Offline    atomic.Int64 // logs that have gone offline for writes (ST-61)
 	Recovered  atomic.Int64 // bytes checked after unclean stops
 	Cut        atomic.Int64 // bytes cut off as torn

@@ -30,6 +30,10 @@ func (l *Log) below(t TimestampOffset, iso kafka.Isolation) TimestampOffset {
 // a timestamp that large, its time index, its batches, their records. Unlike
 // Kafka it goes on to the next segment if the only such records are below the log start.
 func (l *Log) OffsetForTimestamp(ts int64, iso kafka.Isolation) (TimestampOffset, error) {
+	return again(func() (TimestampOffset, error) { return l.offsetForTimestamp(ts, iso) })
+}
+
+func (l *Log) offsetForTimestamp(ts int64, iso kafka.Isolation) (TimestampOffset, error) {
 	if err := l.endedErr(); err != nil {
 		return noOffset, err
 	}
@@ -92,6 +96,10 @@ func (l *Log) searchBatch(s *segment.Segment, pos int64, h record.Batch, ts, sta
 // OffsetForMaxTimestamp is the first record that has the largest timestamp
 // (ms; KIP-734), or none if that lies at or above the isolation's limit.
 func (l *Log) OffsetForMaxTimestamp(iso kafka.Isolation) (TimestampOffset, error) {
+	return again(func() (TimestampOffset, error) { return l.offsetForMaxTimestamp(iso) })
+}
+
+func (l *Log) offsetForMaxTimestamp(iso kafka.Isolation) (TimestampOffset, error) {
 	if err := l.endedErr(); err != nil {
 		return noOffset, err
 	}

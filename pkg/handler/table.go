@@ -35,6 +35,7 @@ func apis() []api {
 		{spec(kmsg.ApiVersions, 0, 5, anyVersion), (*Handler).apiVersions},
 		{spec(kmsg.CreateTopics, 2, 7), inReply((*Handler).createTopics)},
 		{spec(kmsg.DeleteTopics, 1, 6), inReply((*Handler).deleteTopics)},
+		{spec(kmsg.DeleteRecords, 0, 2), inReply((*Handler).deleteRecords)},
 		{spec(kmsg.InitProducerID, 0, 5), inReply((*Handler).initProducerID)},
 		{spec(kmsg.OffsetForLeaderEpoch, 2, 4), atOnce((*Handler).offsetForLeaderEpoch)},
 		{spec(kmsg.DescribeConfigs, 1, 4), atOnce((*Handler).describeConfigs)},
