@@ -9,8 +9,8 @@ ARG BASE_IMAGE=gcr.io/distroless/static-debian12:latest
 
 FROM --platform=$BUILDPLATFORM $BUILD_IMAGE AS build
 WORKDIR /src
-# What a fresh named volume gets its owner and mode from (the COPY below).
-RUN mkdir -p /volume/data
+# What a fresh named volume gets its mode from, and by the COPY below its owner.
+RUN mkdir -p /volume/data && chmod 0775 /volume/data
 COPY . .
 ARG VERSION=devel
 ARG TARGETOS
@@ -23,7 +23,7 @@ FROM $BASE_IMAGE
 COPY --from=build /broker /usr/local/bin/broker
 COPY LICENSE /usr/share/doc/doze-kafka/LICENSE
 # Owned by uid 1000 and writable for group 0: a random uid with gid 0, as OpenShift gives, works too (FX-31).
-COPY --from=build --chown=1000:0 --chmod=0775 /volume/data /var/lib/kafka/data
+COPY --from=build --chown=1000:0 /volume/ /var/lib/kafka/
 ENV DOZE_KAFKA_CONTAINER=true \
     DOZE_KAFKA_DATA_DIR=/var/lib/kafka/data \
     DOZE_KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \

@@ -50,6 +50,7 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 	defer func() {
 		if err != nil {
 			st.abandon()
+			err = explainAccess(err, s, o.fs)
 		}
 	}()
 	if err := vfs.MkdirAll(o.fs, s.DataDir, 0o755); err != nil {
