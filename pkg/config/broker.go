@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,8 +67,8 @@ func protocolMap(s *Settings) string {
 }
 
 // DescribeBroker lists the broker's own configs under Kafka's property names,
-// by name (ConfigHelper.createBrokerConfigEntry). All are read-only: nothing
-// about the broker can be altered while it runs.
+// by name (ConfigHelper.createBrokerConfigEntry), and those that are none of
+// Kafka's but were set all the same. Read-only are all but the defaults of topics.
 func DescribeBroker(s *Settings) []Entry {
 	var all []Entry
 	for _, c := range brokerConfigs {
@@ -83,8 +85,63 @@ func DescribeBroker(s *Settings) []Entry {
 	for i := range topicConfigs {
 		all = append(all, topicConfigs[i].brokerEntries(s)...)
 	}
+	return sorted(append(all, customEntries(s.dynamic)...))
+}
+
+func sorted(all []Entry) []Entry {
 	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// customEntries are the altered configs that are none of Kafka's. They might
+// be secrets of a plugin's, so that no value is told.
+func customEntries(d Dynamic) []Entry {
+	var all []Entry
+	for _, name := range slices.Compact(slices.Sorted(concat(maps.Keys(d.Broker), maps.Keys(d.Cluster)))) {
+		if dynamicProperty(name) != nil {
+			continue
+		}
+		e := Entry{Name: name, Sensitive: true, ReadOnly: true, Synonyms: d.synonyms(name)}
+		for i := range e.Synonyms {
+			e.Synonyms[i].Value = nil
+		}
+		e.Source = e.Synonyms[0].Source
+		all = append(all, e)
+	}
+	return all
+}
+
+func concat(all ...iter.Seq[string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, seq := range all {
+			for v := range seq {
+				if !yield(v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// DescribeCluster lists the configs that were altered for the whole cluster,
+// by name: DescribeConfigs of a broker without a name.
+func DescribeCluster(s *Settings) []Entry {
+	only := Dynamic{Cluster: s.dynamic.Cluster}
+	all := customEntries(only)
+	for name, raw := range only.Cluster {
+		if c := dynamicProperty(name); c != nil {
+			v := c.canonicalProperty(raw)
+			all = append(all, Entry{Name: name, Value: &v, Source: SourceDynamicCluster, Type: c.typ, Doc: c.doc, Synonyms: only.synonyms(name)})
+		}
+	}
+	return sorted(all)
+}
+
+func (c *topicConfig) canonicalProperty(raw string) string {
+	if v, err := c.parseProperty(raw); err == nil {
+		return v.String()
+	}
+	return raw
 }
 
 // brokerEntries are the entries for the broker properties behind a topic config.
@@ -93,12 +150,13 @@ func (c *topicConfig) brokerEntries(s *Settings) []Entry {
 	var all []Entry
 	for i, b := range c.broker {
 		synonyms := startingWith(b.name, properties) // of log.roll.hours, log.roll.ms is none
-		e := Entry{Name: b.name, ReadOnly: true, Type: b.typ, Doc: c.doc, Source: SourceDefault, Synonyms: synonyms}
+		e := Entry{Name: b.name, ReadOnly: i > 0, Type: b.typ, Doc: c.doc, Source: SourceDefault, Synonyms: synonyms}
 		if e.Type == TypeUnknown {
 			e.Type = c.typ
 		}
-		if e.Value = c.propertyDefault(b); i == 0 && len(synonyms) > 0 && synonyms[0].Source == SourceStatic {
-			e.Value = synonyms[0].Value
+		if e.Value = c.propertyDefault(b); i == 0 && len(synonyms) > 0 && synonyms[0].Source != SourceDefault {
+			v := c.canonicalProperty(*synonyms[0].Value)
+			e.Value = &v
 		}
 		if len(synonyms) > 0 {
 			e.Source = synonyms[0].Source

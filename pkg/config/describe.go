@@ -10,9 +10,11 @@ type Source int8
 
 // The sources that a config of this broker can have.
 const (
-	SourceTopic   Source = 1 // set on the topic
-	SourceStatic  Source = 4 // a setting of the broker
-	SourceDefault Source = 5
+	SourceTopic          Source = 1 // set on the topic
+	SourceDynamicBroker  Source = 2 // altered while the broker ran, for it
+	SourceDynamicCluster Source = 3 // the same, for the whole cluster
+	SourceStatic         Source = 4 // a setting of the broker
+	SourceDefault        Source = 5
 )
 
 // A Synonym is one place that gives, or would give, a config its value.
@@ -90,6 +92,9 @@ func startingWith(name string, all []Synonym) []Synonym {
 // itself lists them: what is set, then the defaults that are not null.
 func (c *topicConfig) properties(s *Settings) []Synonym {
 	var all []Synonym
+	if len(c.broker) > 0 { // of the others none can be altered
+		all = s.dynamic.synonyms(c.broker[0].name)
+	}
 	if c.setting != "" && s.given(c.setting) {
 		v := c.canonical(c.from(s))
 		all = append(all, Synonym{c.broker[0].name, &v, SourceStatic})

@@ -67,6 +67,8 @@ type Settings struct {
 	createTopics []Seed
 
 	set map[string]bool // names (DATA_DIR) that flags or environment gave
+
+	dynamic Dynamic // see WithDynamic
 }
 
 // A setting is one field of Settings with what its tags say.

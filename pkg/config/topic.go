@@ -43,11 +43,21 @@ type Topic struct {
 // names, then each value in the order of the table, then values against each other. The
 // error is an *InvalidError, INVALID_CONFIG with Kafka's text.
 func ValidateTopic(s *Settings, overrides map[string]string) error {
-	_, err := EffectiveTopic(s, overrides)
-	return err
+	t, err := EffectiveTopic(s, overrides)
+	switch {
+	case err != nil:
+		return err
+	case t.MinCompactionLagMs > t.MaxCompactionLagMs:
+		return &InvalidError{"conflict topic config setting min.compaction.lag.ms (" + strconv.FormatInt(t.MinCompactionLagMs, 10) +
+			") > max.compaction.lag.ms (" + strconv.FormatInt(t.MaxCompactionLagMs, 10) + ")"}
+	case t.remoteStorage:
+		return &InvalidError{"Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."}
+	}
+	return nil
 }
 
-// EffectiveTopic parses overrides. Its errors are those of ValidateTopic.
+// EffectiveTopic parses overrides. Its errors are those of ValidateTopic, but
+// for values against each other: the broker's may be altered under topics that exist.
 func EffectiveTopic(s *Settings, overrides map[string]string) (*Topic, error) {
 	// Kafka names the first in the order of a hash map; here it is the alphabet's.
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
@@ -70,13 +80,6 @@ func EffectiveTopic(s *Settings, overrides map[string]string) (*Topic, error) {
 			return nil, err
 		}
 		c.store(t, v)
-	}
-	switch {
-	case t.MinCompactionLagMs > t.MaxCompactionLagMs:
-		return nil, &InvalidError{"conflict topic config setting min.compaction.lag.ms (" + strconv.FormatInt(t.MinCompactionLagMs, 10) +
-			") > max.compaction.lag.ms (" + strconv.FormatInt(t.MaxCompactionLagMs, 10) + ")"}
-	case t.remoteStorage:
-		return nil, &InvalidError{"Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."}
 	}
 	return t, nil
 }

@@ -162,6 +162,9 @@ var topicConfigByName = func() map[string]*topicConfig {
 
 // defaultValue is the config's value without an override.
 func (c *topicConfig) defaultValue(s *Settings) string {
+	if v, ok := c.dynamicDefault(s); ok {
+		return v
+	}
 	if c.from != nil {
 		return c.from(s)
 	}

@@ -77,7 +77,7 @@ func (c *alteration) add(op topic.Op, name string, value *string) {
 	c.ops = append(c.ops, o)
 }
 
-// alter does what is asked, all topics in one commit. The errors are in the
+// alter does what is asked, all topics in one commit and all of the broker in another. The errors are in the
 // order of the changes, of which each is on its own (ConfigAdminManager.preprocess, then the controller).
 func (h *Handler) alter(ctx context.Context, changes []alteration, validateOnly bool) []error {
 	type resource struct {
@@ -90,17 +90,28 @@ func (h *Handler) alter(ctx context.Context, changes []alteration, validateOnly 
 	}
 	errs := make([]error, len(changes))
 	var topics []topic.ConfigChange
-	var indexes []int
+	var brokers []topic.BrokerChange
+	var indexes, brokerIndexes []int
 	for i := range changes {
 		c := &changes[i]
 		if count[resource{c.kind, c.name}] > 1 {
 			errs[i] = kafka.Errorf(kerr.InvalidRequest, "Each resource must appear at most once.")
 			continue
 		}
-		if errs[i] = h.checkAlteration(c); errs[i] == nil && c.kind == kmsg.ConfigResourceTypeTopic {
+		if errs[i] = h.checkAlteration(c); errs[i] != nil {
+			continue
+		}
+		switch c.kind {
+		case kmsg.ConfigResourceTypeTopic:
 			topics = append(topics, topic.ConfigChange{Topic: c.name, Replace: c.replace, Ops: c.ops})
 			indexes = append(indexes, i)
+		case kmsg.ConfigResourceTypeBroker:
+			brokers = append(brokers, topic.BrokerChange{Cluster: c.name == "", Replace: c.replace, Ops: c.ops})
+			brokerIndexes = append(brokerIndexes, i)
 		}
+	}
+	for i, err := range h.Registry.AlterBroker(ctx, brokers, validateOnly) {
+		errs[brokerIndexes[i]] = err
 	}
 	for i, err := range h.Registry.AlterConfigs(ctx, topics, validateOnly) {
 		errs[indexes[i]] = err
@@ -108,8 +119,8 @@ func (h *Handler) alter(ctx context.Context, changes []alteration, validateOnly 
 	return errs
 }
 
-// checkAlteration is what Kafka's broker checks itself. Of what is no topic
-// nothing can be altered: to alter nothing is all that is left of it.
+// checkAlteration is what Kafka's broker checks itself. Of what is neither topic
+// nor broker nothing can be altered: to alter nothing is all that is left of it.
 func (h *Handler) checkAlteration(c *alteration) error {
 	seen := make(map[string]bool, len(c.ops))
 	names := make([]string, len(c.ops))
@@ -125,7 +136,7 @@ func (h *Handler) checkAlteration(c *alteration) error {
 	if c.kind == kmsg.ConfigResourceTypeTopic {
 		return nil
 	}
-	if err := h.checkAltered(c); err != nil || len(names) == 0 {
+	if err := h.checkAltered(c); err != nil || len(names) == 0 || c.kind == kmsg.ConfigResourceTypeBroker {
 		return err
 	}
 	return kafka.Errorf(kerr.InvalidRequest, "Cannot update these configs dynamically: [%s]", strings.Join(names, ", "))

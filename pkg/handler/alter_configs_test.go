@@ -120,7 +120,7 @@ func TestAlterConfigsRefuses(t *testing.T) {
 	}
 }
 
-// Only topics can be altered; the names of the others are checked as Kafka does.
+// Of loggers, groups and client metrics nothing can be altered; the names are checked as Kafka does.
 func TestAlterConfigsOfWhatIsNoTopic(t *testing.T) {
 	k := newKit(t)
 	const cannot = "Cannot update these configs dynamically: [x, y]"
@@ -129,8 +129,6 @@ func TestAlterConfigsOfWhatIsNoTopic(t *testing.T) {
 		name string
 		text string
 	}{
-		{kmsg.ConfigResourceTypeBroker, "7", cannot},
-		{kmsg.ConfigResourceTypeBroker, "", cannot},
 		{kmsg.ConfigResourceTypeBroker, "8", "Unexpected broker id, expected 7, but received 8"},
 		{kmsg.ConfigResourceTypeBroker, "b", "Node id must be an integer, but it is: b"},
 		{kmsg.ConfigResourceTypeBrokerLogger, "7", cannot},
@@ -150,6 +148,36 @@ func TestAlterConfigsOfWhatIsNoTopic(t *testing.T) {
 	logger := replaceRequest("7")
 	logger.Resources[0].ResourceType = kmsg.ConfigResourceTypeBrokerLogger
 	wantText(t, ask[*kmsg.AlterConfigsResponse](k, 2, logger).Resources[0].ErrorMessage, "Unknown resource type 8")
+}
+
+// Configs of the broker and of the cluster are altered by both APIs, and are seen at once as the defaults of topics.
+func TestAlterConfigsOfTheBroker(t *testing.T) {
+	k := newKit(t)
+	k.create("a", 1)
+	alter := func(name string, ops ...topic.ConfigOp) {
+		t.Helper()
+		got := ask[*kmsg.IncrementalAlterConfigsResponse](k, 1, incrementalRequest(kmsg.ConfigResourceTypeBroker, name, ops...)).Resources[0]
+		wantCode(t, got.ErrorCode, nil)
+	}
+	want := func(value string, source kmsg.ConfigSource) {
+		t.Helper()
+		got := ask[*kmsg.DescribeConfigsResponse](k, 4, describeRequest(kmsg.ConfigResourceTypeTopic, "a", "retention.ms")).Resources[0].Configs[0]
+		if *got.Value != value || got.Source != source {
+			t.Errorf("retention.ms is %s of %v, want %s of %v", *got.Value, got.Source, value, source)
+		}
+	}
+	alter("", topic.ConfigOp{Name: "log.retention.ms", Value: "5000"})
+	want("5000", kmsg.ConfigSourceDynamicDefaultBrokerConfig)
+	replace := replaceRequest("7", "log.retention.ms", "6000")
+	replace.Resources[0].ResourceType = kmsg.ConfigResourceTypeBroker
+	wantCode(t, ask[*kmsg.AlterConfigsResponse](k, 2, replace).Resources[0].ErrorCode, nil)
+	want("6000", kmsg.ConfigSourceDynamicBrokerConfig)
+	replace.Resources[0].Configs[0].Value = kmsg.StringPtr("x")
+	got := ask[*kmsg.AlterConfigsResponse](k, 2, replace).Resources[0]
+	wantCode(t, got.ErrorCode, kerr.InvalidRequest)
+	wantText(t, got.ErrorMessage, "Invalid value x for configuration log.retention.ms: Not a number of type LONG")
+	alter("7", topic.ConfigOp{Op: topic.OpDelete, Name: "log.retention.ms"})
+	want("5000", kmsg.ConfigSourceDynamicDefaultBrokerConfig)
 }
 
 func TestAlterConfigsFailsWithTheCommit(t *testing.T) {

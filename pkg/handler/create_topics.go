@@ -93,7 +93,7 @@ func (h *Handler) createdTopic(t *topic.Topic) kmsg.CreateTopicsResponseTopic {
 	r := kmsg.NewCreateTopicsResponseTopic()
 	r.Topic, r.TopicID = t.Name(), t.ID()
 	r.NumPartitions, r.ReplicationFactor = t.Partitions(), int16(len(h.replicas))
-	entries := config.DescribeTopic(h.Settings, t.Overrides())
+	entries := config.DescribeTopic(h.Registry.Settings(), t.Overrides())
 	r.Configs = make([]kmsg.CreateTopicsResponseTopicConfig, len(entries))
 	for i := range entries {
 		e, c := &entries[i], &r.Configs[i]

@@ -84,14 +84,14 @@ func (h *Handler) describeTopic(name string) ([]config.Entry, error) {
 	if !ok {
 		return nil, kerr.UnknownTopicOrPartition
 	}
-	return config.DescribeTopic(h.Settings, t.Overrides()), nil
+	return config.DescribeTopic(h.Registry.Settings(), t.Overrides()), nil
 }
 
 // describeBroker lists this broker's configs. The empty name stands for the
-// cluster-wide dynamic defaults, of which there are none.
+// cluster-wide dynamic defaults.
 func (h *Handler) describeBroker(name string) ([]config.Entry, error) {
 	if name == "" {
-		return nil, nil
+		return config.DescribeCluster(h.Registry.Settings()), nil
 	}
 	id, err := brokerID(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *Handler) describeBroker(name string) ([]config.Entry, error) {
 		return nil, kafka.Errorf(kerr.InvalidRequest,
 			"Unexpected broker id, expected %d or empty string, but received %s", h.NodeID, name)
 	}
-	return config.DescribeBroker(h.Settings), nil
+	return config.DescribeBroker(h.Registry.Settings()), nil
 }
 
 // describeLogger lists the one logger there is, under Kafka's name for it.
@@ -157,7 +157,7 @@ func configsOf(entries []config.Entry, names []string, body *kmsg.DescribeConfig
 		c := kmsg.NewDescribeConfigsResponseResourceConfig()
 		c.Name, c.Value, c.ReadOnly, c.IsSensitive = e.Name, e.Value, e.ReadOnly, e.Sensitive
 		c.Source, c.ConfigType = kmsg.ConfigSource(e.Source), kmsg.ConfigType(e.Type)
-		if body.IncludeDocumentation || e.Source == sourceLogger { // a logger's is "" in any case
+		if body.IncludeDocumentation && e.Doc != "" || e.Source == sourceLogger { // a logger's is "" in any case
 			c.Documentation = &e.Doc
 		}
 		if body.IncludeSynonyms {

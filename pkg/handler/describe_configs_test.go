@@ -60,7 +60,7 @@ func TestDescribeConfigsOfTheBroker(t *testing.T) {
 		}
 		got = ask[*kmsg.DescribeConfigsResponse](k, version, describeRequest(kmsg.ConfigResourceTypeBroker, "")).Resources[0]
 		wantCode(t, got.ErrorCode, nil)
-		if len(got.Configs) != 0 {
+		if len(got.Configs) != 1 || got.Configs[0].Name != "min.insync.replicas" || got.Configs[0].Source != kmsg.ConfigSourceDynamicDefaultBrokerConfig {
 			t.Fatalf("cluster-wide defaults %+v", got.Configs)
 		}
 	})

@@ -73,7 +73,7 @@ const flagDeleting = 1
 // encodeTopic is a row of the bucket topics:
 //
 //	uint8 version | 16 topic id | int32 partitions | uint8 flags (1: deleting)
-//	uvarint configs | { uvarint length, name | uvarint length, value } ...
+//	see appendConfigs
 func encodeTopic(t Topic) []byte {
 	b := append([]byte{rowVersion}, t.ID[:]...)
 	b = binary.BigEndian.AppendUint32(b, uint32(t.Partitions))
@@ -81,11 +81,44 @@ func encodeTopic(t Topic) []byte {
 	if t.Deleting {
 		flags = flagDeleting
 	}
-	b = binary.AppendUvarint(append(b, flags), uint64(len(t.Configs)))
-	for _, name := range slices.Sorted(maps.Keys(t.Configs)) {
-		b = appendText(appendText(b, name), t.Configs[name])
+	return appendConfigs(append(b, flags), t.Configs)
+}
+
+// appendConfigs appends configs in the order of their names:
+//
+//	uvarint configs | { uvarint length, name | uvarint length, value } ...
+func appendConfigs(b []byte, configs map[string]string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(configs)))
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
+		b = appendText(appendText(b, name), configs[name])
 	}
 	return b
+}
+
+// decodeConfigs reads what appendConfigs wrote to the end of a row; nil for no configs.
+func decodeConfigs(b []byte) (map[string]string, error) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)) {
+		return nil, errRow
+	}
+	var configs map[string]string
+	if b = b[size:]; n > 0 {
+		configs = make(map[string]string, n)
+	}
+	for range n {
+		var k, v string
+		var ok1, ok2 bool
+		k, b, ok1 = cutText(b)
+		v, b, ok2 = cutText(b)
+		if !ok1 || !ok2 {
+			return nil, errRow
+		}
+		configs[k] = v
+	}
+	if len(b) != 0 || uint64(len(configs)) != n {
+		return nil, errRow
+	}
+	return configs, nil
 }
 
 func appendText(b []byte, s string) []byte {
@@ -117,27 +150,9 @@ func (t *Topic) decode(b []byte) error {
 		return errRow
 	}
 	t.Deleting = b[21] == flagDeleting
-	n, size := binary.Uvarint(b[fixed:])
-	if size <= 0 || n > uint64(len(b)) {
-		return errRow
-	}
-	if b = b[fixed+size:]; n > 0 {
-		t.Configs = make(map[string]string, n)
-	}
-	for range n {
-		var k, v string
-		var ok1, ok2 bool
-		k, b, ok1 = cutText(b)
-		v, b, ok2 = cutText(b)
-		if !ok1 || !ok2 {
-			return errRow
-		}
-		t.Configs[k] = v
-	}
-	if len(b) != 0 || uint64(len(t.Configs)) != n {
-		return errRow
-	}
-	return nil
+	var err error
+	t.Configs, err = decodeConfigs(b[fixed:])
+	return err
 }
 
 func cutText(b []byte) (text string, rest []byte, ok bool) {

@@ -19,6 +19,7 @@ import (
 //	log-starts  topic id, int32     -> uint8 version 1, int64
 //	groups      group               -> see encodeGroup
 //	offsets     group, topic, int32 -> see encodeOffset
+//	brokers     see ClusterConfigs  -> uint8 version 1, see appendConfigs
 //
 // Log starts are keyed by topic id, so that those of a deleted topic are never
 // taken for those of another of its name.
@@ -28,8 +29,9 @@ var (
 	bucketLogStarts = []byte("log-starts")
 	bucketGroups    = []byte("groups")
 	bucketOffsets   = []byte("offsets")
+	bucketBrokers   = []byte("brokers")
 
-	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets}
+	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets, bucketBrokers}
 	// firstBuckets are in every file; the others are added to one of an earlier build.
 	firstBuckets = buckets[:3]
 

@@ -108,17 +108,24 @@ func (r *Registry) checkConfigs(entries []ConfigEntry) (map[string]string, error
 
 // checkOverrides checks all configs that a topic has of its own: INVALID_CONFIG with Kafka's text.
 func (r *Registry) checkOverrides(overrides map[string]string) error {
-	for _, v := range overrides {
+	if err := checkConfigSizes(overrides); err != nil {
+		return err
+	}
+	err := config.ValidateTopic(r.Settings(), overrides)
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		return kafka.Errorf(kerr.InvalidConfig, "%s", invalid.Message)
+	}
+	return err
+}
+
+func checkConfigSizes(configs map[string]string) error {
+	for _, v := range configs {
 		if len(v) > maxConfigValue {
 			return kafka.Errorf(kerr.InvalidConfig,
 				"The configuration value cannot be added because it exceeds the maximum value size of %d bytes.", maxConfigValue)
 		}
 	}
-	err := config.ValidateTopic(r.o.Settings, overrides)
-	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
-		return kafka.Errorf(kerr.InvalidConfig, "%s", invalid.Message)
-	}
-	return err
+	return nil
 }
 
 // checkPlacement checks replicas and partitions, and returns how many partitions there are.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/dozekafka/doze-kafka/pkg/commitlog"
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
@@ -109,10 +108,8 @@ func (r *Registry) commitConfigs(ctx context.Context, altered []*Topic) error {
 	if len(altered) == 0 {
 		return nil
 	}
-	configs := make([]*commitlog.Config, len(altered))
-	for i, t := range altered {
-		var err error
-		if configs[i], err = t.config(); err != nil {
+	for _, t := range altered {
+		if _, err := t.config(); err != nil { // what was checked is what is stored
 			return err
 		}
 	}
@@ -128,43 +125,61 @@ func (r *Registry) commitConfigs(ctx context.Context, altered []*Topic) error {
 		return timedOut(err)
 	}
 	r.publish(altered, nil)
-	for i, t := range altered {
-		for _, s := range t.slots {
-			s.configure(configs[i])
-		}
-	}
+	r.configureLogs(altered)
 	return nil
 }
 
-// configure gives a configuration to the log if it is open. One that is being
-// opened is waited for: it may have been begun with the configuration of before.
-// One that is opened later takes what is published.
-func (s *slot) configure(c *commitlog.Config) {
+// configureLogs gives the logs of topics that are open the configuration of
+// now, after the change was published. One that is being opened is waited for:
+// it may have been begun with that of before. One that is opened later takes what is published.
+func (r *Registry) configureLogs(topics []*Topic) {
+	for _, t := range topics {
+		for _, s := range t.slots {
+			s.configure(t)
+		}
+	}
+}
+
+// configure reads the configuration under the slot's lock: of two changes side
+// by side, such as of the topic's configs and the broker's, the later one sees both.
+func (s *slot) configure(t *Topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.log.Load(); l != nil {
-		l.SetConfig(c)
+	l := s.log.Load()
+	if l == nil {
+		return
 	}
+	c, err := t.now().config()
+	if err != nil {
+		t.r.o.Shared.Logger.Error("a topic's configs can't be read; its logs go on with those of before", "topic", t.name, "error", err)
+		return
+	}
+	l.SetConfig(c)
 }
 
 // apply is what the overrides come to, nil if there are none left. The current ones stay as they are.
 func (c *ConfigChange) apply(current map[string]string) (map[string]string, error) {
-	out := make(map[string]string, len(current)+len(c.Ops))
-	if !c.Replace {
+	return applyOps(current, c.Replace, c.Ops, topicList)
+}
+
+// applyOps applies operations. list is what an operation on a list starts from, or says that it can't be.
+func applyOps(current map[string]string, replace bool, ops []ConfigOp, list func(ConfigOp, map[string]string) (string, error)) (map[string]string, error) {
+	out := make(map[string]string, len(current)+len(ops))
+	if !replace {
 		maps.Copy(out, current)
 	}
-	for _, op := range c.Ops {
+	for _, op := range ops {
 		switch op.Op {
 		case OpSet:
 			out[op.Name] = op.Value
 		case OpDelete:
 			delete(out, op.Name)
 		case OpAppend, OpSubtract:
-			list, err := op.list(out)
+			value, err := list(op, out)
 			if err != nil {
 				return nil, err
 			}
-			out[op.Name] = list
+			out[op.Name] = op.list(value)
 		default:
 			return nil, kafka.Errorf(kerr.InvalidRequest, "Unknown operations type %d", op.Op)
 		}
@@ -175,9 +190,8 @@ func (c *ConfigChange) apply(current map[string]string) (map[string]string, erro
 	return out, nil
 }
 
-// list is a list after OpAppend or OpSubtract. It starts from Kafka's default
-// where there is no override, and its items are compared as they are spelled.
-func (op ConfigOp) list(overrides map[string]string) (string, error) {
+// topicList is a topic's list as it is set, or Kafka's default.
+func topicList(op ConfigOp, overrides map[string]string) (string, error) {
 	verb := map[Op]string{OpAppend: "APPEND", OpSubtract: "SUBTRACT"}[op.Op]
 	value, ok := config.TopicListDefault(op.Name)
 	if !ok {
@@ -186,6 +200,11 @@ func (op ConfigOp) list(overrides map[string]string) (string, error) {
 	if set, ok := overrides[op.Name]; ok {
 		value = set
 	}
+	return value, nil
+}
+
+// list is a list after OpAppend or OpSubtract. Its items are compared as they are spelled.
+func (op ConfigOp) list(value string) string {
 	items := slices.DeleteFunc(strings.Split(value, ","), func(item string) bool { return item == "" })
 	for _, item := range javaSplit(op.Value) {
 		i := slices.Index(items, item)
@@ -196,7 +215,7 @@ func (op ConfigOp) list(overrides map[string]string) (string, error) {
 			items = slices.Delete(items, i, i+1)
 		}
 	}
-	return strings.Join(items, ","), nil
+	return strings.Join(items, ",")
 }
 
 // javaSplit is Java's String.split at commas: empty items at the end are left

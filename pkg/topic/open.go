@@ -29,8 +29,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 		shared.Logger = slog.New(slog.DiscardHandler)
 		r.o.Shared = &shared
 	}
-	var err error
-	if r.defaults, err = logConfig(o.Settings, nil); err != nil {
+	if err := r.loadBrokerConfigs(); err != nil {
 		return nil, err
 	}
 	r.topics.Store(&snapshot{})

@@ -36,11 +36,11 @@ type Options struct {
 
 // A Registry is all topics. Lookups take no lock.
 type Registry struct {
-	o        Options
-	defaults *commitlog.Config // of a topic without overrides
-	topics   atomic.Pointer[snapshot]
-	open     atomic.Int64 // logs
-	closed   atomic.Bool
+	o         Options
+	effective atomic.Pointer[effective]
+	topics    atomic.Pointer[snapshot]
+	open      atomic.Int64 // logs
+	closed    atomic.Bool
 
 	mu sync.Mutex // guards what follows; a leaf
 	// busy are the names (see unify) that a change is about; the channel is

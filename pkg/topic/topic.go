@@ -26,7 +26,13 @@ type Topic struct {
 	partitions int32
 	overrides  map[string]string
 	slots      []*slot // shared with the other *Topics of this id
-	config     func() (*commitlog.Config, error)
+	parsed     atomic.Pointer[parsed]
+}
+
+// parsed is what a topic's overrides come to.
+type parsed struct {
+	of     *effective
+	config *commitlog.Config
 }
 
 // A slot is the place of one partition's log.
@@ -52,11 +58,24 @@ func (r *Registry) newTopic(row metastore.Topic, slots []*slot) *Topic {
 	for i := range fresh {
 		t.slots = append(t.slots, &fresh[i])
 	}
-	t.config = func() (*commitlog.Config, error) { return r.defaults, nil }
-	if len(t.overrides) > 0 { // parsed when a log wants it: a start reads thousands of rows
-		t.config = sync.OnceValues(func() (*commitlog.Config, error) { return logConfig(r.o.Settings, t.overrides) })
-	}
 	return t
+}
+
+// config is what the topic's logs act on. It is parsed when a log wants it (a
+// start reads thousands of rows), and anew once configs of the broker were altered.
+func (t *Topic) config() (*commitlog.Config, error) {
+	now := t.r.effective.Load()
+	if len(t.overrides) == 0 {
+		return now.defaults, nil
+	}
+	if p := t.parsed.Load(); p != nil && p.of == now {
+		return p.config, nil
+	}
+	c, err := logConfig(now.settings, t.overrides)
+	if err == nil {
+		t.parsed.Store(&parsed{now, c})
+	}
+	return c, err
 }
 
 // row is the topic's row in meta.db.
@@ -129,27 +148,34 @@ func (t *Topic) openLog(partition int32, s *slot) (*commitlog.Log, error) {
 	return l, nil
 }
 
-func (t *Topic) recoverLog(tp kafka.TopicPartition) (*commitlog.Log, error) {
-	now := t
-	if current, ok := t.r.LookupID(t.id); ok { // t may be of before a config change
-		now = current
+// now is the topic as it is published: t may be of before a change.
+func (t *Topic) now() *Topic {
+	if current, ok := t.r.LookupID(t.id); ok {
+		return current
 	}
-	c, err := now.config()
+	return t
+}
+
+func (t *Topic) recoverLog(tp kafka.TopicPartition) (*commitlog.Log, error) {
+	o, err := t.logOptions(tp)
 	if err != nil {
 		return nil, err
 	}
-	var start int64
+	o.Clean = t.r.o.Clean != nil && t.r.o.Clean(tp)
 	err = t.r.o.Store.View(func(tx *metastore.Tx) error {
-		start = tx.LogStart(t.id, tp.Partition)
+		o.LogStart = tx.LogStart(t.id, tp.Partition)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return commitlog.Open(commitlog.Options{
-		Shared: t.r.o.Shared, Dir: t.r.dir(tp), Partition: tp, TopicID: t.id, Config: c,
-		Clean: t.r.o.Clean != nil && t.r.o.Clean(tp), LogStart: start,
-	})
+	return commitlog.Open(o)
+}
+
+// logOptions are those of a partition's log, as its configs are now; it may be clean, and start later.
+func (t *Topic) logOptions(tp kafka.TopicPartition) (commitlog.Options, error) {
+	c, err := t.now().config()
+	return commitlog.Options{Shared: t.r.o.Shared, Dir: t.r.dir(tp), Partition: tp, TopicID: t.id, Config: c}, err
 }
 
 // end makes Log fail with err from now on, and returns the log if it was open.
