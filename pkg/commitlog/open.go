@@ -53,13 +53,17 @@ func newLog(o Options) *Log {
 		o.Shared = &shared
 	}
 	l := &Log{o: o, name: o.Partition.String()}
-	l.segment = segment.Options{FS: o.FS, Dir: o.Dir, Logger: o.Logger, Files: o.Files, IndexInterval: o.Config.IndexIntervalBytes}
+	l.segment = o.segments()
 	l.config.Store(o.Config)
 	l.parts.Store(new([]*part))
 	l.synced = sync.NewCond(&l.mu)
 	l.saved = -1
 	l.expireAt = o.Clock.Now().UnixMilli() + expireEvery
 	return l
+}
+
+func (o *Options) segments() segment.Options {
+	return segment.Options{FS: o.FS, Dir: o.Dir, Logger: o.Logger, Files: o.Files, IndexInterval: o.Config.IndexIntervalBytes}
 }
 
 // beginEmpty makes the log empty at its start.
@@ -74,12 +78,25 @@ type survey struct {
 	parts     []*part // by base, ascending
 	snapshots []int64 // offsets, ascending
 	remove    []string
+	below     int // segments below the log start, among those to remove
 }
 
 // survey sorts the names out. What a crash or a move of the log start has left
-// over is removed, durably: files that a cleaning had not finished, indexes
-// without a log, whole segments below the log start, snapshots below the first segment.
+// over is removed, durably.
 func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
+	s, err := surveyNames(entries, l.o.LogStart)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.remove) > 0 {
+		l.logger().Warn("files that belong to no segment are removed", "count", len(s.remove), "first", s.remove[0])
+	}
+	return s, l.removeAll(s.remove)
+}
+
+// surveyNames says what is left over: files that a cleaning had not finished, indexes
+// without a log, whole segments below the log start, snapshots below the first segment.
+func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 	s := new(survey)
 	for _, e := range entries {
 		base, suffix, ok := parseName(e.Name())
@@ -96,7 +113,8 @@ func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
 			s.snapshots = append(s.snapshots, base)
 		}
 	}
-	s.parts = s.parts[below(s.parts, l.o.LogStart):]
+	s.below = below(s.parts, start)
+	s.parts = s.parts[s.below:]
 	for _, e := range entries {
 		base, suffix, ok := parseName(e.Name())
 		if ok && !s.has(base) && suffix != snapshotSuffix {
@@ -107,10 +125,7 @@ func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
 		s.remove = append(s.remove, segment.FileName(s.snapshots[0], snapshotSuffix))
 		s.snapshots = s.snapshots[1:]
 	}
-	if len(s.remove) > 0 {
-		l.logger().Warn("files that belong to no segment are removed", "count", len(s.remove), "first", s.remove[0])
-	}
-	return s, l.removeAll(s.remove)
+	return s, nil
 }
 
 // cleanedSuffix is that of a rewritten segment before it takes the place of the old one.

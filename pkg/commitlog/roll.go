@@ -77,6 +77,25 @@ func (l *Log) rollLocked(now int64, cfg *Config) error {
 	return nil
 }
 
+// Roll seals the active segment, if it has records, and makes its successor:
+// retention and compaction then may have it. KAFKA_STORAGE_ERROR if the disk failed.
+func (l *Log) Roll() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if err := l.writableLocked(); err != nil {
+			return err
+		}
+		switch {
+		case l.active == nil || l.active.bytes() == 0:
+			return nil
+		case !l.syncing:
+			return l.rollLocked(l.o.Clock.Now().UnixMilli(), l.config.Load())
+		}
+		l.synced.Wait() // as makeRoomLocked
+	}
+}
+
 // createLocked makes the segment of an end offset. A file of that name can only be one
 // that an attempt before left behind: no part has it, so nothing was acknowledged from it.
 func (l *Log) createLocked(base int64) (*segment.Segment, error) {

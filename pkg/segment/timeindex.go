@@ -1,6 +1,10 @@
 package segment
 
-import "github.com/dozekafka/doze-kafka/pkg/vfs"
+import (
+	"encoding/binary"
+
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+)
 
 // TimePosition is a position, on a batch boundary, at or before the first
 // batch whose max timestamp is at least ts (ms); Size if the segment has none.
@@ -43,4 +47,24 @@ func (s *Segment) timeFloor(file vfs.File, ts, end int64) (entry, bool, error) {
 		return entry{}, false, nil
 	}
 	return e, ok, nil
+}
+
+// LastTimestamp is the last timestamp (ms) in the time index of a sealed
+// segment, which is the segment's largest. It opens no segment and does not hold the entry
+// against the log: Open does. ok is false if the index can't tell.
+func LastTimestamp(o *Options, base int64) (ts int64, ok bool) {
+	file, err := o.FS.OpenFile(o.path(base, TimeIndexSuffix), readOnly, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer func() { _ = file.Close() }() // only read
+	size, err := file.Size()
+	if err != nil || size < timeEntry || size%timeEntry != 0 {
+		return 0, false
+	}
+	var last [timeEntry]byte
+	if _, err := file.ReadAt(last[:], size-timeEntry); err != nil {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(last[:])), true
 }
