@@ -52,6 +52,7 @@ var rows = map[string]row{
 	"commitlog":     {2, nil},
 	"topic":         {3, nil},
 	"group":         {3, nil},
+	"cleaner":       {4, nil},
 	"handler":       {5, []string{kmsg}},
 	"control":       {5, []string{"github.com/VictoriaMetrics/metrics"}},
 	"broker":        {6, nil},

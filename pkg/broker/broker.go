@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dozekafka/doze-kafka/pkg/cleaner"
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/endpoint"
 	"github.com/dozekafka/doze-kafka/pkg/fetchsession"
@@ -34,6 +35,7 @@ type Broker struct {
 	sessions *fetchsession.Cache
 	endpoint *endpoint.Endpoint
 	watch    *endpoint.Watch
+	cleaner  *cleaner.Cleaner
 	began    time.Time
 
 	listeners    []*listener
@@ -42,7 +44,8 @@ type Broker struct {
 
 	phase    atomic.Int32
 	serving  sync.WaitGroup
-	failed   chan error // the first long-lived part that ended by itself
+	endRuns  context.CancelFunc // ends the parts that run until then
+	failed   chan error         // the first long-lived part that ended by itself
 	stopOnce sync.Once
 	stopErr  error
 }

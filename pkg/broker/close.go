@@ -35,6 +35,7 @@ func (b *Broker) stop() error {
 			_ = b.http.Close() // its connections are gone either way
 		}
 	}
+	b.endRuns()
 	b.serving.Wait()
 	err := b.storage.close()
 	if err != nil {

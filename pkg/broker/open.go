@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dozekafka/doze-kafka/pkg/cleaner"
 	"github.com/dozekafka/doze-kafka/pkg/client"
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/control"
@@ -69,6 +70,7 @@ func Start(ctx context.Context, s *config.Settings, opts ...Option) (_ *Broker, 
 		}
 	}
 	b.serve()
+	b.run()
 	b.phase.Store(ready)
 	// Existing wait code looks for these phrases of Kafka's images and of Redpanda's (FX-7).
 	b.log.Info(fmt.Sprintf("ready: [KafkaServer id=%d] started, Kafka Server started, Transitioning from RECOVERY to RUNNING", s.NodeID),
@@ -198,6 +200,18 @@ func (b *Broker) serve() {
 			}
 		})
 	}
+}
+
+// run starts the parts that work by themselves until the stop. One that ends before ends the broker.
+func (b *Broker) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.endRuns = cancel
+	b.cleaner = cleaner.New(cleaner.Options{Registry: b.storage.topics, Clock: b.opts.clock, Logger: b.log})
+	b.serving.Go(func() {
+		if err := b.cleaner.Run(ctx); err != nil {
+			b.fail(fmt.Errorf("cleaner: %w", err))
+		}
+	})
 }
 
 // serveHTTP takes connections for health, metrics and control.

@@ -2,6 +2,7 @@ package topic
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -116,9 +117,28 @@ func (r *Registry) moveStarts(ctx context.Context, moves []*move) {
 // moveStart makes a log begin where meta.db says by now. Of one that is not
 // open only the files below that are removed.
 func (t *Topic) moveStart(partition int32, start int64) error {
-	l, err := t.Log(partition)
-	if err != nil {
+	s := t.slots[partition]
+	l, err := s.trimClosed(t, partition, start)
+	if l == nil {
 		return err
 	}
 	return l.MoveStart(start)
+}
+
+// trimClosed removes the files below a start, or returns the log if it is open.
+func (s *slot) trimClosed(t *Topic, partition int32, start int64) (*commitlog.Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.log.Load(); l != nil || s.ended != nil {
+		return l, s.ended
+	}
+	o, err := t.logOptions(kafka.TopicPartition{Topic: t.name, Partition: partition})
+	if err != nil {
+		return nil, err
+	}
+	o.LogStart = start
+	if err := commitlog.TrimClosed(&o); err != nil {
+		return nil, fmt.Errorf("trim %s: %w: %w", o.Partition, kerr.KafkaStorageError, err)
+	}
+	return nil, nil
 }
