@@ -158,7 +158,8 @@ func (r *rolling) step(i int, kill bool) {
 	r.generation = max(r.generation, old.gen)
 	r.members[i] = r.join(i)
 	if kill {
-		r.kill(400 * time.Millisecond)
+		r.awaitAssignment(time.Second)
+		r.kill(10 * time.Millisecond)
 	}
 	r.longest = max(r.longest, r.own.await(r.T, r.names(), bound))
 	r.refuseOld(old)
@@ -170,6 +171,22 @@ func (r *rolling) kill(within time.Duration) {
 	r.broker.Kill()
 	r.broker.Restart()
 	r.kills++
+}
+
+// awaitAssignment returns once some member was given partitions, which is when the group's membership is being written; or after the time.
+func (r *rolling) awaitAssignment(most time.Duration) {
+	late := time.After(most)
+	for before, _ := r.own.assignments(); ; {
+		now, changed := r.own.assignments()
+		if now > before {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return
+		}
+	}
 }
 
 func (r *rolling) names() (names []string) {
