@@ -19,7 +19,8 @@ type client struct {
 	sent  int32           // sequence of the batch that is next
 	acked map[int32]int64 // sequence to offset, promised to be durable
 	taken map[int32]int64 // sequence to offset, appended by acks=1
-	err   error           // of the last append or flush
+	err   error           // of the last append, flush or deletion
+	start int64           // of the log, promised to be durable: what meta.db says
 }
 
 func newClient() *client { return &client{acked: map[int32]int64{}, taken: map[int32]int64{}} }
@@ -65,14 +66,47 @@ func (c *client) ack(sequence int32) {
 	}
 }
 
+// deleteTo has everything below an offset deleted, as DeleteRecords does.
+func (c *client) deleteTo(t testing.TB, l *Log, offset int64) bool {
+	t.Helper()
+	start, err := l.CheckStart(t.Context(), offset)
+	if err == nil {
+		for s, offset := range c.taken { // what is below is durable by now, though it is not there
+			if offset < start {
+				c.ack(s)
+			}
+		}
+		c.start = max(c.start, start) // the commit to meta.db
+		err = l.MoveStart(start)
+	}
+	c.err = err
+	return err == nil
+}
+
+// step does one step of a workload: F is a batch with acks=all, a dot one without; R a roll; D
+// deletes up to the middle of the log, and E all of it.
+func (c *client) step(t testing.TB, l *Log, what rune) bool {
+	t.Helper()
+	switch at := l.Offsets(); what {
+	case 'R':
+		c.err = l.Roll()
+		return c.err == nil
+	case 'D':
+		return c.deleteTo(t, l, (at.LogStart+at.End+1)/2)
+	case 'E':
+		return c.deleteTo(t, l, HighWatermark)
+	}
+	return c.send(t, l, what == 'F')
+}
+
 // crashWorkload is what the sweeps run: batches with and without acks=all,
-// rolls, a clean stop, a kill with a repeat after it, and unclean starts.
+// rolls, deletions, a clean stop, a kill with a repeat after it, and unclean starts.
 // It goes on until something fails.
 func crashWorkload(t testing.TB, disk vfs.FS, c *client) (failed error) {
 	var l *Log
 	start := func(epoch int32, clean bool) bool {
 		o := testOptions(disk, epoch)
-		o.Config.SegmentBytes, o.Config.IndexIntervalBytes, o.Clean = 1200, 300, clean
+		o.Config.SegmentBytes, o.Config.IndexIntervalBytes, o.Clean, o.LogStart = 1200, 300, clean, c.start
 		var err error
 		if l, err = Open(o); err != nil {
 			failed = err
@@ -82,7 +116,7 @@ func crashWorkload(t testing.TB, disk vfs.FS, c *client) (failed error) {
 	}
 	send := func(pattern string) bool {
 		for _, p := range pattern {
-			if !c.send(t, l, p == 'F') {
+			if !c.step(t, l, p) {
 				failed = c.err
 				l.Abandon()
 				return false
@@ -90,13 +124,13 @@ func crashWorkload(t testing.TB, disk vfs.FS, c *client) (failed error) {
 		}
 		return true
 	}
-	if !start(1, false) || !send("F..F.......F") {
+	if !start(1, false) || !send("F..F.......DF.") {
 		return failed
 	}
 	if failed = l.Close(); failed != nil {
 		return failed
 	}
-	if c.ack(c.sent - 1); !start(2, true) || !send("..F.") {
+	if c.ack(c.sent - 1); !start(2, true) || !send("..F.") || !send("...RE.") {
 		return failed
 	}
 	l.Abandon() // the process is killed
@@ -105,7 +139,7 @@ func crashWorkload(t testing.TB, disk vfs.FS, c *client) (failed error) {
 		return failed
 	}
 	l.Abandon()
-	if !start(4, false) || !send("...F") {
+	if !start(4, false) || !send("...F") || !send("........DRE") || !send("F.ER...") {
 		return failed
 	}
 	if failed = l.Close(); failed == nil {
@@ -119,10 +153,13 @@ func crashWorkload(t testing.TB, disk vfs.FS, c *client) (failed error) {
 func checkRecovered(t testing.TB, disk vfs.FS, c *client, what string) *Log {
 	t.Helper()
 	o := testOptions(disk, 9)
-	o.Config.SegmentBytes, o.Config.IndexIntervalBytes = 1200, 300
+	o.Config.SegmentBytes, o.Config.IndexIntervalBytes, o.LogStart = 1200, 300, c.start
 	l, err := Open(o)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
+	}
+	if at := l.Offsets(); at.LogStart != c.start {
+		t.Fatalf("%s: the log starts at %d, promised was %d", what, at.LogStart, c.start)
 	}
 	found := map[int32]int64{}
 	for _, b := range contents(t, l) {
@@ -133,6 +170,9 @@ func checkRecovered(t testing.TB, disk vfs.FS, c *client, what string) *Log {
 	}
 	last := int32(-1)
 	for s, offset := range c.acked {
+		if offset < c.start {
+			found[s] = offset // deleted, and known to be repeated all the same
+		}
 		if got, ok := found[s]; !ok || got != offset {
 			t.Fatalf("%s: batch %d was promised at offset %d; found %d, %v (%+v)", what, s, offset, got, ok, l.Offsets())
 		}
@@ -176,7 +216,7 @@ func TestPowerCutAfterEveryOperation(t *testing.T) {
 			end := l.Offsets().End
 			// All is promised again by now: another cut takes nothing.
 			l.Abandon()
-			l = mustOpen(t, testOptions(clone.CrashClone(crashfs.LoseUnsynced), 10))
+			l = mustOpen(t, startingAt(testOptions(clone.CrashClone(crashfs.LoseUnsynced), 10), c.start))
 			if got := l.Offsets().End; got != end {
 				t.Fatalf("%s: after another cut the log ends at %d, not %d", what, got, end)
 			}
@@ -193,6 +233,11 @@ func TestPowerCutAfterEveryOperation(t *testing.T) {
 	t.Logf("power cut after each of %d operations, %d survivals each", n, survivals)
 }
 
+func startingAt(o Options, start int64) Options {
+	o.LogStart = start
+	return o
+}
+
 // checkKilled is for a process that was killed at this instant. The next one
 // makes durable what it acknowledges, also what the killed one had left unsynced.
 func checkKilled(t testing.TB, disk *crashfs.FS, c *client, what string) {
@@ -201,7 +246,7 @@ func checkKilled(t testing.TB, disk *crashfs.FS, c *client, what string) {
 	l := checkRecovered(t, killed, c, what)
 	end := l.Offsets().End
 	l.Abandon()
-	l = mustOpen(t, testOptions(killed.CrashClone(crashfs.LoseUnsynced), 10))
+	l = mustOpen(t, startingAt(testOptions(killed.CrashClone(crashfs.LoseUnsynced), 10), c.start))
 	if got := l.Offsets().End; got != end {
 		t.Fatalf("%s: after a power cut the log ends at %d, not %d", what, got, end)
 	}

@@ -12,15 +12,16 @@ import (
 // compacted alone is exempt (ST-30).
 func (c *Config) Limited() bool { return c.Delete && (c.RetentionBytes >= 0 || c.RetentionMs >= 0) }
 
-// Expired is where retention would have the log begin at a time (ms): at its
-// oldest segment if all are kept. It moves nothing; MoveStart does, once that is in meta.db.
+// Expired is where retention would have the log begin at a time (ms): where it
+// begins now if all is kept. It moves nothing; MoveStart does, once that is in meta.db.
 func (l *Log) Expired(nowMs int64) (start int64, err error) {
 	cfg, parts := l.config.Load(), *l.parts.Load()
 	if len(parts) < 2 || !cfg.Limited() {
 		return l.marks.load().LogStart, l.endedErr()
 	}
 	n, err := expired(parts, cfg, nowMs, l.largestTimestamp)
-	return parts[n].base, err
+	start, prepareErr := l.prepareStart(parts[n].base)
+	return start, errors.Join(err, prepareErr)
 }
 
 // expired is how many of the oldest segments go: while all of them together

@@ -74,6 +74,9 @@ func (l *Log) rollLocked(now int64, cfg *Config) error {
 	l.parts.Store(&parts)
 	at.base, at.size = at.End, 0
 	l.marks.store(at)
+	if l.dropPartsLocked(); len(l.dropped) > 0 {
+		go l.removeDropped()
+	}
 	return nil
 }
 
@@ -131,6 +134,13 @@ func (l *Log) sealLocked() error {
 	}
 	if err := l.saveSnapshotLocked(); err != nil {
 		return l.storageError("write the producer snapshot", err)
+	}
+	if at := l.marks.load(); at.LogStart == at.End {
+		// All of the segment is deleted, so that an open removes it as soon as
+		// it has a successor: without this sync a power cut takes the producers with it (ST-9).
+		if err := l.sync(l.takeDirtyLocked(nil)); err != nil {
+			return l.failLocked("sync the producer snapshot", err)
+		}
 	}
 	return nil
 }

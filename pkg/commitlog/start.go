@@ -18,8 +18,7 @@ const HighWatermark = -1
 // watermark for HighWatermark, and where it begins now if that is higher. POLICY_VIOLATION for a topic that is
 // compacted and not deleted from; OFFSET_OUT_OF_RANGE for an offset below 0 or above the high watermark.
 //
-// What is to be deleted is made durable before the answer, so that no power
-// cut leaves a log that ends below its start, without its producers.
+// What is to be deleted is made durable before the answer, so that no power cut leaves a log that ends below its start.
 func (l *Log) CheckStart(ctx context.Context, offset int64) (start int64, err error) {
 	at := l.marks.load()
 	if cfg := l.config.Load(); cfg.Compact && !cfg.Delete {
@@ -31,11 +30,29 @@ func (l *Log) CheckStart(ctx context.Context, offset int64) (start int64, err er
 	if offset < 0 || offset > at.HighWatermark {
 		return -1, fmt.Errorf("%s: records up to %d can't be deleted, the high watermark is %d: %w", l.name, offset, at.HighWatermark, kerr.OffsetOutOfRange)
 	}
-	return max(offset, at.LogStart), l.AwaitFlushed(ctx, offset)
+	if err := l.AwaitFlushed(ctx, offset); err != nil {
+		return -1, err
+	}
+	return l.prepareStart(offset)
 }
 
-// MoveStart makes the log begin at start, at most its high watermark, which
-// the caller has made durable in meta.db: what a consumer has been told is gone
+// prepareStart does what has to be durable before a start is in meta.db: from
+// then on an open removes what is below. A snapshot at the end of a segment stands for all of it, so
+// that without this a power cut could take the producers with both (ST-9).
+func (l *Log) prepareStart(start int64) (int64, error) {
+	if at := l.marks.load().LogStart; start <= at {
+		return at, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.settleLocked(); err != nil {
+		return -1, err
+	}
+	return start, l.endedErr()
+}
+
+// MoveStart makes the log begin at start, which CheckStart or Expired has told
+// and the caller has made durable in meta.db: what a consumer has been told is gone
 // must not be back after a power cut (ST-34). It never moves the start back. Segments wholly below it are removed, oldest
 // first, but never the active one (ST-32); readers in flight keep their files.
 //
@@ -52,16 +69,16 @@ func (l *Log) MoveStart(start int64) error {
 		at.LastStable = max(at.LastStable, start)
 		// Marks before parts: a reader that finds its part gone finds the new start, too.
 		l.marks.store(at)
-		l.dropPartsLocked(start)
+		l.dropPartsLocked()
 		l.watchers.wake()
 	}
 	return l.removeDroppedLocked()
 }
 
-// dropPartsLocked takes the parts wholly below an offset off the list.
-func (l *Log) dropPartsLocked(start int64) {
+// dropPartsLocked takes the parts wholly below the log start off the list.
+func (l *Log) dropPartsLocked() {
 	parts := *l.parts.Load()
-	n := below(parts, start)
+	n := below(parts, l.marks.load().LogStart)
 	if n == 0 {
 		return
 	}
@@ -81,6 +98,13 @@ func below(parts []*part, offset int64) (n int) {
 	return n
 }
 
+// removeDropped is for the segment that a roll has made removable: all of it had been deleted before.
+func (l *Log) removeDropped() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.removeDroppedLocked() // it is told of, and what is left is removed later
+}
+
 // removeDroppedLocked removes the files of dropped parts. It lets go of the
 // lock while it is at the disk.
 func (l *Log) removeDroppedLocked() error {
@@ -95,8 +119,8 @@ func (l *Log) removeDroppedLocked() error {
 		l.removing = false
 		l.synced.Broadcast()
 	}()
-	// A snapshot at the end of a segment stands for all of it: it has to be
-	// durable before the batches go, or a power cut takes the producers with both (ST-9).
+	// Whatever was rolled meanwhile: the name of the segment that follows those
+	// that go, and the snapshot at its start. Without it a power cut could take all three.
 	if err := l.settleLocked(); err != nil {
 		return err
 	}
