@@ -36,15 +36,21 @@ func Tool(ctx context.Context, class string, args ...string) (Output, error) {
 		return Output{}, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a leftover costs only space
-	java, err := javaArgs(dir, "error", classpath)
+	java, err := ToolArgs(dir, classpath)
 	if err != nil {
 		return Output{}, err
 	}
-	cmd := exec.CommandContext(ctx, "java", append(append(java, "-XX:TieredStopAtLevel=1", class), args...)...)
+	cmd := exec.CommandContext(ctx, "java", append(append(java, class), args...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
 	return Output{Stdout: stdout.String(), Stderr: stderr.String()}, err
+}
+
+// ToolArgs are the options of a JVM that runs tools with this class path. It writes the logging configuration into dir: errors alone are logged, on stderr.
+func ToolArgs(dir, classpath string) ([]string, error) {
+	java, err := javaArgs(dir, "error", classpath)
+	return append(java, "-XX:TieredStopAtLevel=1"), err
 }
 
 // javaArgs writes the logging configuration into dir and returns the JVM's options.

@@ -1,0 +1,51 @@
+package tools
+
+import (
+	_ "embed" // section.md
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Section is the part of docs/clients.md about Kafka's tools. TestTranscripts writes it (-update) and checks it.
+//
+//go:embed section.md
+var Section string
+
+const sectionHead = `## Kafka's own tools
+
+The command line tools of Apache Kafka %s, run against this broker and against Kafka itself by the scripts in ` + "`conformance/tools/testdata`" + `,
+which hold what was printed with Kafka. The second column is how often a tool was called, the third how often everything that it printed, and its
+exit status, was the same; ids, ports, times and measured figures apart.
+
+| tool | calls | the same | what differs |
+|---|---|---|---|
+`
+
+// tally counts what the scripts did with one tool.
+type tally struct {
+	calls, same int
+	differs     []string // what, in the order of differences.json
+}
+
+// section renders Section from a run of all scripts.
+func section(version string, tallies map[string]*tally, d differences) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, sectionHead, version)
+	for _, tool := range slices.Sorted(maps.Keys(tallies)) {
+		t := tallies[tool]
+		var what []string
+		for _, one := range d {
+			if slices.Contains(t.differs, one.What) {
+				what = append(what, one.What)
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %s |\n", tool, t.calls, t.same, strings.Join(what, "; "))
+	}
+	b.WriteString("\n| what differs | with Kafka | here | why |\n|---|---|---|---|\n")
+	for _, one := range d {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", one.What, one.Kafka, one.Here, one.Why)
+	}
+	return b.String()
+}
