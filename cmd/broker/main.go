@@ -7,8 +7,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -66,7 +68,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "broker: unknown command %q: there are run (the default), healthcheck and version\n", command)
 		return exitUsage
 	}
-	settings, help, err := config.Parse(args, environ)
+	settings, help, err := parse(args, environ, config.PropertiesFile)
 	if help != "" {
 		fmt.Fprint(stdout, help)
 		return exitOK
@@ -79,6 +81,15 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return healthcheck(settings, stdout, stderr)
 	}
 	return serve(settings, stderr)
+}
+
+// parse reads the settings, a file of Kafka's properties among them if it is there (FX-3).
+func parse(args, environ []string, file string) (s *config.Settings, help string, err error) {
+	properties, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", err
+	}
+	return config.Sources{Args: args, Environ: environ, Properties: string(properties), PropertiesFile: file}.Parse()
 }
 
 func serve(settings *config.Settings, stderr io.Writer) int {

@@ -99,6 +99,9 @@ func (c *topicConfig) properties(s *Settings) []Synonym {
 		v := c.canonical(c.from(s))
 		all = append(all, Synonym{c.broker[0].name, &v, SourceStatic})
 	}
+	if raw, ok := c.propertyValue(s); ok {
+		all = append(all, Synonym{c.broker[0].name, &raw, SourceStatic})
+	}
 	for _, b := range c.broker {
 		if d := c.propertyDefault(b); d != nil {
 			all = append(all, Synonym{b.name, d, SourceDefault})

@@ -12,9 +12,11 @@ import (
 type Dynamic struct{ Broker, Cluster map[string]string }
 
 // FirstCluster are the configs that a new cluster begins with: Kafka's controller sets
-// this one when storage is formatted, and lets it be altered but not deleted
+// this one, as it is in server.properties, when storage is formatted, and lets it be altered but not deleted
 // (ConfigurationControlManager, while ELR is enabled).
-func FirstCluster() map[string]string { return map[string]string{MinInsyncReplicas: "1"} }
+func FirstCluster(s *Settings) map[string]string {
+	return map[string]string{MinInsyncReplicas: topicConfigByName[MinInsyncReplicas].defaultValue(s)}
+}
 
 // MinInsyncReplicas has rules of its own among the dynamic configs.
 const MinInsyncReplicas = "min.insync.replicas"

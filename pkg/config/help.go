@@ -15,6 +15,7 @@ func Help() string {
 		"  broker healthcheck [--name value ...]  ask the broker that these settings start; exit 0 or 1\n" +
 		"  broker version                         print the version\n\n" +
 		"Every setting is a flag and an environment variable. The flag beats the variable\n" +
+		"beats KAFKA_... and KAFKA_CFG_... variables (properties of Kafka) beat " + PropertiesFile + "\n" +
 		"beats the default. A boolean flag may stand alone. Sizes take KiB, MiB and GiB.\n" +
 		CreateTopicsVariable + "=name:partitions:replicas[:policy],... makes topics too.\n\n")
 	for _, s := range settings {

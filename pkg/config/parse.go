@@ -16,19 +16,46 @@ import (
 // A given value, and the name it was given by: the flag or the variable.
 type givenValue struct{ by, value string }
 
-// Parse reads environment (os.Environ form) and flags: flag beats environment
-// beats default. An empty variable counts as not set, since that is what
+// Sources are the places that settings come from.
+type Sources struct {
+	Args    []string
+	Environ []string // in os.Environ's form
+	// Properties is the content of a server.properties of Kafka's, and
+	// PropertiesFile its name for people.
+	Properties     string
+	PropertiesFile string
+}
+
+// Parse reads environment and flags alone.
+func Parse(args, environ []string) (s *Settings, help string, err error) {
+	return Sources{Args: args, Environ: environ}.Parse()
+}
+
+// Parse reads all: flag beats our variable beats Kafka's variable beats file
+// beats default (FX-1, FX-3). An empty variable counts as not set, since that is what
 // compose files make of an unset one. The error joins one line per mistake
 // (FX-2). help is the text of --help when it was asked for.
-func Parse(args, environ []string) (s *Settings, help string, err error) {
-	values, warnings := fromEnviron(environ)
-	flags, wantHelp, mistakes := fromArgs(args)
+func (src Sources) Parse() (s *Settings, help string, err error) {
+	ours, image, warnings := fromEnviron(src.Environ)
+	flags, wantHelp, mistakes := fromArgs(src.Args)
 	if wantHelp {
 		return nil, Help(), nil
 	}
-	maps.Copy(values, flags)
+	properties, err := parseProperties(src.Properties, src.PropertiesFile)
+	if err != nil {
+		mistakes = append(mistakes, err)
+	}
+	kafka := fromKafka(append(properties, kafkaVariables(src.Environ)...))
+	values := image
+	for _, more := range []map[string]givenValue{kafka.settings, ours, flags} {
+		maps.Copy(values, more)
+	}
+	mistakes = append(mistakes, kafka.mistakes...)
 
-	s = &Settings{Warnings: warnings, set: map[string]bool{}}
+	for _, w := range kafka.warnings {
+		warnings = append(warnings, lineBreaks.Replace(w))
+	}
+	s = &Settings{Warnings: warnings, set: map[string]bool{}, topicDefaults: kafka.topics}
 	plain := make(map[string]string, len(values))
 	bad := map[string]bool{}
 	for _, d := range settings {
@@ -59,7 +86,7 @@ func Parse(args, environ []string) (s *Settings, help string, err error) {
 		}
 		mistakes = append(mistakes, d.mistake(g, p.text))
 	}
-	if v := variable(environ, CreateTopicsVariable); v != "" {
+	if v := variable(src.Environ, CreateTopicsVariable); v != "" {
 		if s.createTopics, err = ParseCreateTopics(v); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("%s=%s: %w", CreateTopicsVariable, v, err))
 		}
@@ -73,7 +100,7 @@ func Parse(args, environ []string) (s *Settings, help string, err error) {
 	return s, "", nil
 }
 
-// lineBreaks shows those of a value, whose mistake is one line (FX-2).
+// lineBreaks shows those of a value, whose mistake or warning is one line (FX-2).
 var lineBreaks = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 // variable is the value of a variable in os.Environ's form, of which the last counts; "" if there is none.
@@ -148,17 +175,20 @@ func parseBool(v string) (bool, error) {
 	return false, errors.New("want true or false")
 }
 
-// fromEnviron picks our variables. Those with our prefix that are no setting
+// fromEnviron picks our variables, and apart from them those that the image sets. Those with our prefix that are no setting
 // are not refused, since a later version's compose file must start an earlier
 // broker, but are warned of.
-func fromEnviron(environ []string) (map[string]givenValue, []string) {
-	values := map[string]givenValue{}
-	var warnings []string
+func fromEnviron(environ []string) (ours, image map[string]givenValue, warnings []string) {
+	ours, image = map[string]givenValue{}, map[string]givenValue{}
 	for _, kv := range environ {
 		variable, v, _ := strings.Cut(kv, "=")
-		name, ours := strings.CutPrefix(variable, Prefix)
-		if !ours {
+		values := ours
+		name, found := strings.CutPrefix(variable, Prefix)
+		if !found {
 			continue
+		}
+		if rest, ok := strings.CutPrefix(variable, ImagePrefix); ok {
+			name, values = rest, image
 		}
 		if slices.ContainsFunc(settings, func(d setting) bool { return d.name == name }) {
 			if v != "" {
@@ -173,7 +203,7 @@ func fromEnviron(environ []string) (map[string]givenValue, []string) {
 		warnings = append(warnings, w)
 	}
 	slices.Sort(warnings)
-	return values, warnings
+	return ours, image, warnings
 }
 
 // fromArgs reads --name=value, --name value and, for booleans, --name alone.

@@ -9,6 +9,10 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
+// ImagePrefix is what the name of a variable begins with that gives a setting
+// another default: an image's environment must not win over what its user says in Kafka's words.
+const ImagePrefix = Prefix + "IMAGE_"
+
 // Prefix is what the name of every environment variable begins with.
 const Prefix = "DOZE_KAFKA_"
 
@@ -69,6 +73,9 @@ type Settings struct {
 	set map[string]bool // names (DATA_DIR) that flags or environment gave
 
 	dynamic Dynamic // see WithDynamic
+
+	// topicDefaults are Kafka's properties that are defaults of topics and have no setting, by their names.
+	topicDefaults map[string]string
 }
 
 // A setting is one field of Settings with what its tags say.

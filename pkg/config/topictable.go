@@ -165,10 +165,22 @@ func (c *topicConfig) defaultValue(s *Settings) string {
 	if v, ok := c.dynamicDefault(s); ok {
 		return v
 	}
+	if v, ok := c.propertyValue(s); ok {
+		return v
+	}
 	if c.from != nil {
 		return c.from(s)
 	}
 	return c.def
+}
+
+// propertyValue is what Kafka's property for a config without a setting was given.
+func (c *topicConfig) propertyValue(s *Settings) (string, bool) {
+	if len(c.broker) == 0 || c.setting != "" {
+		return "", false
+	}
+	v, ok := s.topicDefaults[c.broker[0].name]
+	return v, ok
 }
 
 // Forever is the value of a config in milliseconds or messages that turns it off.

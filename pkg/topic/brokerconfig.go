@@ -173,7 +173,7 @@ func (r *Registry) loadBrokerConfigs() error {
 	err := r.o.Store.View(func(tx *metastore.Tx) error {
 		var stored bool
 		if d.Cluster, stored = tx.ClusterConfigs(); !stored {
-			d.Cluster = config.FirstCluster()
+			d.Cluster = config.FirstCluster(r.o.Settings)
 		}
 		d.Broker = tx.BrokerConfigs(r.o.Settings.NodeID)
 		return nil
