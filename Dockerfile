@@ -24,10 +24,11 @@ COPY --from=build /broker /usr/local/bin/broker
 COPY LICENSE /usr/share/doc/doze-kafka/LICENSE
 # Owned by uid 1000 and writable for group 0: a random uid with gid 0, as OpenShift gives, works too (FX-31).
 COPY --from=build --chown=1000:0 /volume/ /var/lib/kafka/
+# The image's own defaults: whatever a user says, be it in Kafka's variables, wins over DOZE_KAFKA_IMAGE_ (FX-3).
 ENV DOZE_KAFKA_CONTAINER=true \
-    DOZE_KAFKA_DATA_DIR=/var/lib/kafka/data \
-    DOZE_KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
-    DOZE_KAFKA_HTTP_LISTEN=0.0.0.0:9080
+    DOZE_KAFKA_IMAGE_DATA_DIR=/var/lib/kafka/data \
+    DOZE_KAFKA_IMAGE_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
+    DOZE_KAFKA_IMAGE_HTTP_LISTEN=0.0.0.0:9080
 USER 1000:0
 WORKDIR /var/lib/kafka
 VOLUME /var/lib/kafka/data
