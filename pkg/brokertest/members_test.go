@@ -2,11 +2,11 @@ package brokertest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +31,7 @@ func (w *wire) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	b, down := w.broker, w.down
 	w.mu.Unlock()
 	if down {
-		return nil, errors.New("connection refused")
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	conn, err := b.Net.Dial(ctx, network, b.Addr())
 	if err == nil {
@@ -150,7 +150,7 @@ func TestConsumersGoOnAfterAKillWithoutARebalance(t *testing.T) {
 	}{
 		"cooperative":                     {time.Second, nil},
 		"eager":                           {time.Second, []kgo.Opt{kgo.Balancers(kgo.RangeBalancer())}},
-		"away for most of a session":      {30 * time.Second, []kgo.Opt{kgo.SessionTimeout(40 * time.Second)}},
+		"away for longer":                 {8 * time.Second, nil},
 		"once more before they are heard": {0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,8 @@ func TestConsumersGoOnAfterAKillWithoutARebalance(t *testing.T) {
 				w := &wire{broker: brokertest.Start(t)}
 				makeDemo(t, w.broker, n)
 				var sent requests
-				clients := w.members(t, n, &sent, append(c.opts, kgo.DisableAutoCommit(), kgo.MetadataMinAge(100*time.Millisecond))...)
+				clients := w.members(t, n, &sent, append(c.opts, kgo.DisableAutoCommit(), kgo.MetadataMinAge(100*time.Millisecond),
+					kgo.RequestRetries(1000), kgo.RetryTimeout(time.Minute))...)
 				<-time.After(5 * time.Second)
 				joins := sent[kmsg.JoinGroup].Load()
 				_, generation := clients[0].GroupMetadata()
