@@ -34,12 +34,7 @@ func Start(logPath string, env []string, argv ...string) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
-	p := &Process{cmd: cmd, logPath: logPath, done: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.done)
-	}()
-	return p, nil
+	return follow(cmd, logPath), nil
 }
 
 // PID is the process id, which is the id of the process group too.

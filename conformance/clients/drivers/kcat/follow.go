@@ -36,7 +36,7 @@ func follow(r io.Reader, m *wire.Member) {
 				}
 			}
 			m.Record(record.Partition, record.Offset, record.Key, record.Payload, header)
-		case strings.HasPrefix(line, "% Group") && strings.Contains(line, " rebalanced "):
+		case strings.HasPrefix(line, "% Group") && strings.Contains(line, " rebalanced"):
 			rebalanced(line, m)
 		case strings.Contains(line, "ERROR"):
 			m.Error(errors.New(line))

@@ -1,5 +1,6 @@
 // The driver of kcat (../../PROTOCOL.md), a command-line tool around librdkafka: a member is a kcat -G, a produce command a kcat -P for each
-// partition. kcat has no topic creation, no commit on request (it commits by itself), and cannot give each record headers of its own.
+// partition. kcat has no topic creation, no commit on request (it commits by
+// itself every 5 s, as its -X takes auto.commit.interval.ms for a topic's property, and whenever it gives up partitions), and cannot give each record headers of its own.
 package main
 
 import (
@@ -79,7 +80,7 @@ func (d *driver) join(_ context.Context, addr string, c wire.Command, m *wire.Me
 	}
 	argv := []string{"-b", addr, "-J", "-u", "-E"} // JSON, unbuffered, not ended by a broker that is away
 	for _, property := range []string{
-		"partition.assignment.strategy=" + strategy, "auto.offset.reset=earliest", "auto.commit.interval.ms=100", "session.timeout.ms=10000", "max.poll.interval.ms=10000",
+		"partition.assignment.strategy=" + strategy, "auto.offset.reset=earliest", "session.timeout.ms=10000", "max.poll.interval.ms=10000",
 		"heartbeat.interval.ms=500", "fetch.wait.max.ms=250", "reconnect.backoff.max.ms=500", "topic.metadata.refresh.interval.ms=1000",
 	} {
 		argv = append(argv, "-X", property)
@@ -131,17 +132,18 @@ func partitionList(text string) (partitions []int) {
 	return partitions
 }
 
-// rebalanced is kcat's line about a rebalance.
+// rebalanced is kcat's line about a rebalance: "...(memberid x): assigned: topic [0], topic [1]", or with a cooperative assignor
+// "...: incremental assignment of 2 partition(s) (memberid x, COOPERATIVE rebalance protocol): topic [0], topic [1]".
 func rebalanced(line string, m *wire.Member) {
-	_, change, _ := strings.Cut(line, "): ")
-	what, list, _ := strings.Cut(change, ": ")
+	head, list, _ := strings.Cut(line, "): ")
 	partitions := partitionList(list)
+	lost := strings.Contains(head, "assignment lost")
 	switch {
 	case len(partitions) == 0: // assigned nothing
-	case strings.Contains(what, "revoke") || strings.Contains(what, "unassign"):
-		m.Revoked(partitions, strings.Contains(what, "lost"))
-	case strings.Contains(what, "assign"):
+	case strings.HasPrefix(list, "assigned: "), strings.Contains(head, ": incremental assign"):
 		m.Assigned(partitions)
+	case strings.HasPrefix(list, "revoked: "), strings.Contains(head, ": incremental revo"), strings.Contains(head, ": incremental unassign"):
+		m.Revoked(partitions, lost)
 	default:
 		m.Closed(fmt.Errorf("a line of kcat that the driver does not know: %s", line))
 	}

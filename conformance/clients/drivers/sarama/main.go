@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -75,7 +76,8 @@ func produce(_ context.Context, addr string, c wire.Command) ([][3]int64, error)
 
 // driver is one group member.
 type driver struct {
-	topic string
+	addr, id, topic string
+
 	group sarama.ConsumerGroup
 	stop  context.CancelFunc
 	done  sync.WaitGroup
@@ -110,7 +112,7 @@ func (d *driver) join(ctx context.Context, addr string, c wire.Command, m *wire.
 		return err
 	}
 	ctx, d.stop = context.WithCancel(ctx)
-	d.topic, d.group, d.m = c.Topic, group, m
+	d.addr, d.id, d.topic, d.group, d.m = addr, c.Group, c.Topic, group, m
 	go func() {
 		for err := range group.Errors() {
 			m.Error(err)
@@ -164,16 +166,31 @@ func (d *driver) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consum
 	}
 }
 
-// commit waits for the answer; Sarama tells of a failure through the group's errors.
+// commit waits for the answer, but Sarama keeps what it was: a failure goes to the group's errors, some time later. So the broker is asked.
 func (d *driver) commit(_ context.Context, m *wire.Member) (map[int]int64, error) {
 	d.mu.Lock()
 	session := d.session
 	d.mu.Unlock()
 	positions := m.Positions()
+	var partitions []int32
 	for p, offset := range positions {
 		session.MarkOffset(d.topic, int32(p), offset, "")
+		partitions = append(partitions, int32(p))
 	}
 	session.Commit()
+	admin, err := sarama.NewClusterAdmin([]string{d.addr}, config())
+	if err != nil {
+		return nil, err
+	}
+	offsets, err := admin.ListConsumerGroupOffsets(d.id, map[string][]int32{d.topic: partitions})
+	if err := errors.Join(err, admin.Close()); err != nil {
+		return nil, err
+	}
+	for p, want := range positions {
+		if block := offsets.GetBlock(d.topic, int32(p)); block == nil || block.Err != sarama.ErrNoError || block.Offset != want {
+			return nil, fmt.Errorf("partition %d has not been committed at %d: %+v", p, want, block)
+		}
+	}
 	return positions, nil
 }
 

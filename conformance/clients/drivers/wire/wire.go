@@ -19,15 +19,15 @@ import (
 type Command struct {
 	ID         int    `json:"id"`
 	Do         string `json:"do"`
-	Topic      string `json:"topic,omitempty"`
-	Partitions int    `json:"partitions,omitempty"`
-	Codec      string `json:"codec,omitempty"`
-	Idempotent bool   `json:"idempotent,omitempty"`
-	From       int    `json:"from,omitempty"`
-	Count      int    `json:"count,omitempty"`
-	Group      string `json:"group,omitempty"`
-	Assignor   string `json:"assignor,omitempty"`
-	Instance   string `json:"instance,omitempty"`
+	Topic      string `json:"topic"`
+	Partitions int    `json:"partitions"`
+	Codec      string `json:"codec"`
+	Idempotent bool   `json:"idempotent"`
+	From       int    `json:"from"`
+	Count      int    `json:"count"`
+	Group      string `json:"group"`
+	Assignor   string `json:"assignor"`
+	Instance   string `json:"instance"`
 	Isolation  string `json:"isolation,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type Line struct {
 	Acked     [][3]int64       `json:"acked,omitempty"` // number of the record, partition, offset
 	Committed map[string]int64 `json:"committed,omitempty"`
 
-	Partitions []int `json:"partitions,omitempty"`
+	Partitions []int `json:"partitions"`
 	Owned      []int `json:"owned,omitempty"`
 	Lost       bool  `json:"lost,omitempty"`
 
