@@ -150,7 +150,6 @@ func TestConsumersGoOnAfterAKillWithoutARebalance(t *testing.T) {
 	}{
 		"cooperative":                     {time.Second, nil},
 		"eager":                           {time.Second, []kgo.Opt{kgo.Balancers(kgo.RangeBalancer())}},
-		"away for longer":                 {8 * time.Second, nil},
 		"once more before they are heard": {0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
