@@ -29,6 +29,7 @@ type kit struct {
 	store    *metastore.Store
 	settings *config.Settings
 	clock    clock.Clock
+	unclean  bool // what is opened was not closed
 	topics   map[string]kafka.TopicID
 	fail     atomic.Pointer[func() error] // before each commit of the store; nil: none
 }
@@ -59,7 +60,7 @@ func (k *kit) openStore() {
 
 func (k *kit) open() {
 	k.Helper()
-	c, err := Open(Options{Store: k.store, Clock: k.clock, Logger: slog.New(slog.DiscardHandler), Settings: k.settings,
+	c, err := Open(Options{Unclean: k.unclean, Store: k.store, Clock: k.clock, Logger: slog.New(slog.DiscardHandler), Settings: k.settings,
 		Topic: func(name string) (kafka.TopicImage, bool) {
 			id, ok := k.topics[name]
 			return kafka.TopicImage{Name: name, ID: id, Partitions: 10}, ok
@@ -109,7 +110,7 @@ func (k *kit) copyTo(path string) {
 // from is a kit with the same topics on a copy of the store.
 func (k *kit) from(path string) *kit {
 	k.Helper()
-	after := &kit{TB: k.TB, path: path, settings: k.settings, clock: k.clock, topics: k.topics}
+	after := &kit{TB: k.TB, path: path, settings: k.settings, clock: k.clock, topics: k.topics, unclean: true}
 	after.openStore()
 	after.open()
 	k.Cleanup(after.close)
