@@ -89,6 +89,24 @@ func (c *patient) send(name string, partition int) {
 	c.left[key] = true
 }
 
+// trim has all records of a topic's first partition deleted; a refusal leaves open where it starts.
+func (c *patient) trim(name string) {
+	t := c.world.topics[name]
+	t.parts = slices.Clone(t.parts)
+	p := &t.parts[0]
+	p.latest = int64(len(p.sent))
+	c.world.topics[name] = t
+	for range 2 {
+		starts, errs := c.deleteTo(name, -1)
+		if errs[0] == nil {
+			p.start = starts[0]
+			p.durable = max(p.durable, int(p.start))
+			return
+		}
+		c.refusal("delete records", errs[0])
+	}
+}
+
 // work is the same sequence of steps for the same seed.
 func (c *patient) work(rng *rand.Rand, steps int) {
 	names := []string{"a", "b"}
@@ -102,6 +120,8 @@ func (c *patient) work(rng *rand.Rand, steps int) {
 			c.dropTopic(name)
 		case r == 1:
 			<-time.After(time.Second) // the timer flushes
+		case r == 2:
+			c.trim(name)
 		default:
 			c.send(name, rng.IntN(2))
 		}

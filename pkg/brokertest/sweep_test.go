@@ -22,8 +22,13 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
-// topicConfigs are those of every topic: a segment takes a few batches.
-var topicConfigs = [][2]string{{"internal.segment.bytes", "700"}, {retention, "123456"}}
+// topicConfigs are those of every topic: a segment takes a few batches. Old as they are, no record is old enough to go.
+var topicConfigs = [][2]string{{"internal.segment.bytes", "700"}, {retention, "9000000000000"}}
+
+// trimmed is the topic whose older segments retention removes every second.
+const trimmed = "c.d"
+
+var trimmedConfig = [2]string{"retention.bytes", "1500"}
 
 const retention = "retention.ms"
 
@@ -47,6 +52,8 @@ type partState struct {
 	durable int      // so many of them are promised
 	last    []byte   // the last batch that was sent, as it was sent
 	lastAt  int64    // its offset
+	start   int64    // the log start, as a client was told
+	latest  int64    // where it may be by now
 }
 
 func (w *world) clone() *world {
@@ -87,7 +94,11 @@ func (p peer) create(name string, partitions int) (id [16]byte, err error) {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = name, int32(partitions), 1
-	for _, c := range topicConfigs {
+	configs := topicConfigs
+	if name == trimmed {
+		configs = append(slices.Clip(configs), trimmedConfig)
+	}
+	for _, c := range configs {
 		t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: c[0], Value: &c[1]})
 	}
 	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
@@ -163,8 +174,47 @@ func (p peer) tryProduce(name string, id [16]byte, acks int16, batches [][]byte)
 	return offsets, errs
 }
 
-// values reads a partition from its start to its end, and wants offsets without gaps.
+// deleteTo has the records of partitions below offsets deleted, and returns where they start then.
+func (p peer) deleteTo(name string, offsets ...int64) ([]int64, []error) {
+	p.t.Helper()
+	t := kmsg.NewDeleteRecordsRequestTopic()
+	t.Topic = name
+	for i, o := range offsets {
+		t.Partitions = append(t.Partitions, kmsg.DeleteRecordsRequestTopicPartition{Partition: int32(i), Offset: o})
+	}
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.Topics = append(req.Topics, t)
+	starts, errs := make([]int64, len(offsets)), make([]error, len(offsets))
+	for _, got := range ask[*kmsg.DeleteRecordsResponse](p, req).Topics[0].Partitions {
+		starts[got.Partition], errs[got.Partition] = got.LowWatermark, kerr.ErrorForCode(got.ErrorCode)
+	}
+	return starts, errs
+}
+
+// start asks for the log start of a partition.
+func (p peer) start(name string, partition int32) int64 {
+	p.t.Helper()
+	part := kmsg.NewListOffsetsRequestTopicPartition()
+	part.Partition, part.Timestamp = partition, -2
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = name, append(t.Partitions, part)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.Topics = -1, append(req.Topics, t)
+	got := ask[*kmsg.ListOffsetsResponse](p, req).Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
+		p.t.Fatalf("start of %s-%d: %v", name, partition, err)
+	}
+	return got.Offset
+}
+
+// values reads a partition from offset 0 to its end.
 func (p peer) values(name string, id [16]byte, partition int32) (values []string) {
+	p.t.Helper()
+	return p.valuesFrom(name, id, partition, 0)
+}
+
+// valuesFrom reads a partition from an offset, at least its start, to its end, and wants offsets without gaps.
+func (p peer) valuesFrom(name string, id [16]byte, partition int32, from int64) (values []string) {
 	p.t.Helper()
 	for {
 		req := kmsg.NewPtrFetchRequest()
@@ -172,12 +222,12 @@ func (p peer) values(name string, id [16]byte, partition int32) (values []string
 		t := kmsg.NewFetchRequestTopic()
 		t.Topic, t.TopicID = name, id
 		part := kmsg.NewFetchRequestTopicPartition()
-		part.Partition, part.FetchOffset, part.PartitionMaxBytes = partition, int64(len(values)), 1<<20
+		part.Partition, part.FetchOffset, part.PartitionMaxBytes = partition, from+int64(len(values)), 1<<20
 		t.Partitions = append(t.Partitions, part)
 		req.Topics = append(req.Topics, t)
 		got := ask[*kmsg.FetchResponse](p, req).Topics[0].Partitions[0]
 		if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
-			p.t.Fatalf("fetch %s-%d at %d: %v", name, partition, len(values), err)
+			p.t.Fatalf("fetch %s-%d at %d: %v", name, partition, from+int64(len(values)), err)
 		}
 		for rest := got.RecordBatches; len(rest) > 0; {
 			b, after, err := record.Parse(rest)
@@ -188,14 +238,18 @@ func (p peer) values(name string, id [16]byte, partition int32) (values []string
 				p.t.Fatalf("%s-%d: %v", name, partition, err)
 			}
 			for r, err := range b.Records() {
-				if at := b.BaseOffset() + int64(r.OffsetDelta); err != nil || at != int64(len(values)) {
-					p.t.Fatalf("%s-%d: a record at %d where %d is due (%v)", name, partition, at, len(values), err)
+				at, due := b.BaseOffset()+int64(r.OffsetDelta), from+int64(len(values))
+				if at < from {
+					continue // the batch of the first record that is wanted
+				}
+				if err != nil || at != due {
+					p.t.Fatalf("%s-%d: a record at %d where %d is due (%v)", name, partition, at, due, err)
 				}
 				values = append(values, string(r.Value))
 			}
 			rest = after
 		}
-		if int64(len(values)) >= got.HighWatermark {
+		if from+int64(len(values)) >= got.HighWatermark {
 			return values
 		}
 	}
@@ -336,6 +390,51 @@ func (s *sweep) again(name string) {
 	s.setState(name, t)
 }
 
+// trim has records of a topic deleted: up to somewhere in the first partition, all in the last.
+func (s *sweep) trim(name string) {
+	t := s.world.topics[name]
+	parts := slices.Clone(t.parts)
+	offsets := make([]int64, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		offsets[i] = -1
+		p.latest = max(p.latest, int64(len(p.sent)))
+		if i == 0 {
+			offsets[i] = s.rng.Int64N(int64(len(p.sent)) + 1)
+			p.latest = max(p.start, offsets[i])
+		}
+	}
+	t.parts = parts
+	s.setState(name, t)
+	starts, errs := s.peer.deleteTo(name, offsets...)
+	if err := errors.Join(errs...); err != nil {
+		s.Fatalf("delete records of %s: %v", name, err)
+	}
+	t.parts = slices.Clone(parts)
+	for i := range t.parts {
+		p := &t.parts[i]
+		if name != trimmed && starts[i] != p.latest {
+			s.Errorf("%s-%d starts at %d, not at %d", name, i, starts[i], p.latest)
+		}
+		p.start = starts[i]
+		p.durable = max(p.durable, int(p.start))
+	}
+	s.setState(name, t)
+}
+
+// look asks where the partitions of a topic start: what a client was told does not go back.
+func (s *sweep) look(name string) {
+	t := s.world.topics[name]
+	t.parts = slices.Clone(t.parts)
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.start = s.peer.start(name, int32(i)); name != trimmed && p.start != p.latest {
+			s.Errorf("%s-%d starts at %d, not at %d", name, i, p.start, p.latest)
+		}
+	}
+	s.setState(name, t)
+}
+
 func (s *sweep) restart() {
 	s.broker = s.broker.Restart()
 	s.peer = newPeer(s.T, s.broker)
@@ -366,7 +465,7 @@ func (s *sweep) run(n, every, rest int) {
 	names := []string{"a", "b", "c.d"}
 	for i := range n {
 		name := names[s.rng.IntN(len(names))]
-		switch t, r := s.world.topics[name], s.rng.IntN(20); {
+		switch t, r := s.world.topics[name], s.rng.IntN(23); {
 		case i%25 == 24:
 			s.restart()
 		case i%25 == 12:
@@ -380,7 +479,10 @@ func (s *sweep) run(n, every, rest int) {
 		case r < 8:
 			s.send(name, 1)
 		case r == 8:
-			<-time.After(time.Second) // the timer flushes
+			<-time.After(1100 * time.Millisecond) // the timer flushes, and retention has a look
+			s.look(name)
+		case r > 20:
+			s.trim(name)
 		default:
 			s.send(name, -1)
 		}
@@ -419,7 +521,12 @@ func (w *world) check(t *testing.T, b *brokertest.Broker) {
 // checkPartition wants the promised records and perhaps more of those sent,
 // and a repeat and a new batch to be taken for what they are.
 func (w *world) checkPartition(t *testing.T, p peer, name string, id [16]byte, i int, was *partState) {
-	got := p.values(name, id, int32(i))
+	start := p.start(name, int32(i))
+	if start < was.start || name != trimmed && start > was.latest || start > int64(len(was.sent)) {
+		t.Fatalf("%s-%d starts at %d, promised was %d (or asked for %d)", name, i, start, was.start, was.latest)
+	}
+	was.start, was.latest = start, max(start, was.latest)
+	got := append(slices.Clone(was.sent[:start]), p.valuesFrom(name, id, int32(i), start)...)
 	if len(got) < was.durable || len(got) > len(was.sent) || !slices.Equal(got, was.sent[:len(got)]) {
 		t.Fatalf("%s-%d has %q; promised were %d of %q", name, i, got, was.durable, was.sent)
 	}
@@ -454,10 +561,10 @@ func (w *world) checkNew(t *testing.T, p peer, name string, was *topicState) {
 	w.topics[name] = now
 }
 
-// ST-9, ST-53, ST-54, ST-55, ST-71, ST-72: the power is cut at steps all over a
+// ST-9, ST-34, ST-35, ST-53, ST-54, ST-55, ST-71, ST-72: the power is cut at steps all over a
 // workload of several topics, and what was promised is there whatever else
-// survives: records once and at their offsets, topics with their ids and
-// configs, and nothing of a topic that was deleted. What a broker promises after a cut
+// survives: records once and at their offsets, log starts where DeleteRecords
+// and retention have told that they are, topics with their ids and configs, and nothing of a topic that was deleted. What a broker promises after a cut
 // outlives the next.
 func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
 	const every, survivals = 9, 3
