@@ -94,11 +94,16 @@ func needEngine(t *testing.T) {
 	if err == nil {
 		return
 	}
-	required := strings.Split(os.Getenv("DOZE_KAFKA_REQUIRE"), ",")
-	if slices.Contains(required, "docker") || slices.Contains(required, "all") {
+	if required("docker") {
 		t.Fatal(err)
 	}
 	t.Skip(err)
+}
+
+// required says whether DOZE_KAFKA_REQUIRE names something.
+func required(what string) bool {
+	list := strings.Split(os.Getenv("DOZE_KAFKA_REQUIRE"), ",")
+	return slices.Contains(list, what) || slices.Contains(list, "all")
 }
 
 // commandLimit bounds one command: an engine that hangs should fail a test by name.
@@ -175,13 +180,13 @@ func create(t *testing.T, args ...string) *container {
 	t.Helper()
 	c := &container{t, name("c")}
 	must(t, append([]string{"create", "--name", c.name}, args...)...)
-	t.Cleanup(func() {
+	gone(t, "rm", "--force", "--volumes", c.name)
+	t.Cleanup(func() { // before the removal
 		if t.Failed() {
 			logs, _ := exec.Command("docker", "logs", "--tail", "40", c.name).CombinedOutput() // as far as there are any
 			t.Logf("log of %s:\n%s", c.name, logs)
 		}
 	})
-	gone(t, "rm", "--force", "--volumes", c.name)
 	return c
 }
 
@@ -278,3 +283,9 @@ func there(args ...string) bool {
 
 // self is the user and group of this process, as docker wants them.
 func self() string { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) }
+
+// gateway is this machine's address in a network.
+func gateway(t *testing.T, network string) string {
+	t.Helper()
+	return must(t, "network", "inspect", "--format", "{{(index .IPAM.Config 0).Gateway}}", network)
+}

@@ -43,10 +43,10 @@ func Ask(ctx context.Context, addr string) (string, error) {
 	}
 	told := join(metadata.Brokers[0].Host, metadata.Brokers[0].Port)
 	if b := cluster.Brokers[0]; join(b.Host, b.Port) != told {
-		return "", fmt.Errorf("Metadata tells %s, DescribeCluster %s", told, join(b.Host, b.Port))
+		return "", fmt.Errorf("told %s by Metadata, %s by DescribeCluster", told, join(b.Host, b.Port))
 	}
 	if c := coordinator.Coordinators[0]; join(c.Host, c.Port) != told {
-		return "", fmt.Errorf("Metadata tells %s, FindCoordinator %s", told, join(c.Host, c.Port))
+		return "", fmt.Errorf("told %s by Metadata, %s by FindCoordinator", told, join(c.Host, c.Port))
 	}
 	return told, nil
 }
