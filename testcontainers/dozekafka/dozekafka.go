@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -71,6 +72,9 @@ func run(ctx context.Context, img string, opts []testcontainers.ContainerCustomi
 		c, err := o.run(ctx, img, opts)
 		if err == nil {
 			return c, nil
+		}
+		if strings.Contains(err.Error(), "new reaper") {
+			err = fmt.Errorf("%w (testcontainers' own helper container does not start; TESTCONTAINERS_RYUK_DISABLED=true does without it)", err)
 		}
 		if !o.stablePort || attempt == portAttempts || !portTaken(err) {
 			return c, fmt.Errorf("run dozekafka: %w", err)

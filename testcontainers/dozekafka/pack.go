@@ -51,8 +51,8 @@ func sourceConfig() imageConfig {
 		User:         imageUser,
 		ExposedPorts: map[string]struct{}{kafkaPort: {}, httpPort: {}},
 		Env: []string{
-			"DOZE_KAFKA_CONTAINER=true", "DOZE_KAFKA_DATA_DIR=" + dataDir,
-			"DOZE_KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092", "DOZE_KAFKA_HTTP_LISTEN=0.0.0.0:9080",
+			"DOZE_KAFKA_CONTAINER=true", "DOZE_KAFKA_IMAGE_DATA_DIR=" + dataDir,
+			"DOZE_KAFKA_IMAGE_LISTENERS=PLAINTEXT://0.0.0.0:9092", "DOZE_KAFKA_IMAGE_HTTP_LISTEN=0.0.0.0:9080",
 		},
 		Entrypoint: []string{brokerPath},
 		Volumes:    map[string]struct{}{dataDir: {}},

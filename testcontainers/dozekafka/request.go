@@ -116,20 +116,20 @@ func freePort(ctx context.Context) (network.PortBinding, error) {
 	if err != nil {
 		return network.PortBinding{}, err
 	}
-	local := isLocal(host)
+	ip, local := loopbackIP(host)
 	for range 100 {
 		port := strconv.Itoa(lowestPort + rand.IntN(highestPort-lowestPort))
 		if !local { // the daemon's machine can't be asked: what is taken shows at the start
 			return network.PortBinding{HostPort: port}, nil
 		}
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip.String(), port))
 		if err != nil {
 			continue
 		}
 		if err := l.Close(); err != nil {
 			return network.PortBinding{}, err
 		}
-		return network.PortBinding{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: port}, nil
+		return network.PortBinding{HostIP: ip, HostPort: port}, nil
 	}
 	return network.PortBinding{}, fmt.Errorf("WithStablePort: no free port from %d to %d", lowestPort, highestPort)
 }
@@ -150,10 +150,10 @@ func daemonHost(ctx context.Context) (string, error) {
 	return p.DaemonHost(ctx)
 }
 
-// isLocal says whether a host is this machine's loopback.
-func isLocal(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+// loopbackIP is the address of a host that is this machine's loopback.
+func loopbackIP(host string) (ip netip.Addr, ok bool) {
+	ip, err := netip.ParseAddr(loopback(host))
+	return ip, err == nil && ip.IsLoopback()
 }
 
 func containerPort(port string) network.Port { return network.MustParsePort(port) }

@@ -40,7 +40,7 @@ func Start(tb testing.TB, opts ...testcontainers.ContainerCustomizer) *Fixture {
 		if unusable == nil {
 			return startContainer(tb, opts)
 		}
-		why = "there is no Docker engine: " + unusable.Error()
+		why = "there is no Docker engine of use: " + unusable.Error()
 	}
 	l, err := startLocal(tb.Context(), o, opts, tb.TempDir())
 	if err != nil {
