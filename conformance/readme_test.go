@@ -3,6 +3,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -22,16 +23,10 @@ func TestReadmeNamesThePinnedVersions(t *testing.T) {
 		}
 		rows[name] = m[1]
 	}
-	var npm struct{ Dependencies map[string]string }
-	if err := json.Unmarshal([]byte(read(t, "clients/js/package.json")), &npm); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"clients/js/package.json", "clients/drivers/node/package.json"} {
+		npmVersions(t, file, rows)
 	}
-	for name, version := range npm.Dependencies {
-		if name == "kafkajs" {
-			name = "KafkaJS"
-		}
-		rows[name] = version
-	}
+	pythonVersions(t, "clients/drivers/python/requirements.txt", rows)
 	for name, version := range rows {
 		if row := "| " + name + " | " + version + " |"; !strings.Contains(readme, row) {
 			t.Errorf("README.md has no row %q", row)
@@ -41,6 +36,39 @@ func TestReadmeNamesThePinnedVersions(t *testing.T) {
 	for client, name := range map[string]string{"Java kafka-clients": "Apache Kafka, its tools, kafka-clients", "franz-go": "franz-go", "Sarama": "Sarama", "KafkaJS": "KafkaJS"} {
 		if row := "| " + client + " | " + rows[name] + " |"; !strings.Contains(users, row) {
 			t.Errorf("../README.md has no row %q", row)
+		}
+	}
+}
+
+// npmVersions adds what a package.json pins. Two of them pin the same version of a package.
+func npmVersions(t *testing.T, file string, rows map[string]string) {
+	t.Helper()
+	var npm struct{ Dependencies, OptionalDependencies map[string]string }
+	if err := json.Unmarshal([]byte(read(t, file)), &npm); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(npm.Dependencies, npm.OptionalDependencies)
+	for name, version := range npm.Dependencies {
+		if name == "kafkajs" {
+			name = "KafkaJS"
+		}
+		if other, ok := rows[name]; ok && other != version {
+			t.Errorf("%s pins %s %s, another file %s", file, name, version, other)
+		}
+		rows[name] = version
+	}
+}
+
+// pythonVersions adds what a requirements.txt pins, up to what only its packages need.
+func pythonVersions(t *testing.T, file string, rows map[string]string) {
+	t.Helper()
+	direct, _, found := strings.Cut(read(t, file), "# Of aiokafka.")
+	if !found {
+		t.Fatalf("%s does not say where what aiokafka needs begins", file)
+	}
+	for line := range strings.Lines(direct) {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), "=="); ok {
+			rows[name] = version
 		}
 	}
 }
