@@ -21,7 +21,7 @@ import (
 
 // A ledger says of every fact of meta.db what it may be: one value that was
 // promised, or besides it those that an unanswered request may have made of it.
-// A fact is such as "offset g0 w0 1", "group g0", "topic w0", "config w0".
+// A fact is such as "offset g0 w0 1", "group g0", "topic w0", "config w0", "broker log.segment.delete.delay.ms".
 type ledger struct {
 	mu    sync.Mutex // guards what follows
 	facts map[string][]string
@@ -62,17 +62,23 @@ type admin struct {
 	rng    *rand.Rand
 	topic  string
 	id     [16]byte
-	size   int // partitions; 0: there is no topic
+	size   int    // partitions; 0: there is no topic
+	broker string // a config of the broker that no other admin alters
 	groups []string
 	commit int64 // counts, so that each commit has another offset
 }
+
+// brokerConfigs can be altered while a broker runs, and change nothing that is looked at here.
+var brokerConfigs = []string{"log.segment.delete.delay.ms", "log.cleaner.delete.retention.ms", "log.local.retention.bytes", "log.remote.copy.lag.bytes",
+	"log.flush.interval.messages", "log.cleaner.max.compaction.lag.ms"}
 
 func newAdmin(t *testing.T, b *brokertest.Broker, l *ledger, n int, seed uint64) *admin {
 	a := &admin{peer: newPeer(t, b), ledger: l, rng: rand.New(rand.NewPCG(seed, uint64(n))), topic: fmt.Sprint("w", n)}
 	for i := range 3 {
 		a.groups = append(a.groups, fmt.Sprintf("g%d.%d", n, i))
 	}
-	first := map[string]string{"topic " + a.topic: none, "config " + a.topic: none}
+	a.broker = brokerConfigs[n]
+	first := map[string]string{"topic " + a.topic: none, "config " + a.topic: none, "broker " + a.broker: none}
 	for _, g := range a.groups {
 		first["group "+g] = none
 		a.eachOffset(first, g, none)
@@ -142,15 +148,41 @@ func (a *admin) grow() {
 func (a *admin) alter() {
 	value := fmt.Sprint(100_000 + a.rng.IntN(1_000_000))
 	a.did(map[string]string{"config " + a.topic: value}, func() error {
-		req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-		r := kmsg.NewIncrementalAlterConfigsRequestResource()
-		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, a.topic
-		c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-		c.Name, c.Value = retention, &value
-		r.Configs = append(r.Configs, c)
-		req.Resources = append(req.Resources, r)
-		return kerr.ErrorForCode(ask[*kmsg.IncrementalAlterConfigsResponse](a.peer, req).Resources[0].ErrorCode)
+		return a.incremental(kmsg.ConfigResourceTypeTopic, a.topic, retention, kmsg.IncrementalAlterConfigOpSet, &value)
 	})
+}
+
+// alterBroker sets a config of the whole cluster, or takes it back.
+func (a *admin) alterBroker() {
+	value, op := fmt.Sprint(100_000+a.rng.IntN(1_000_000)), kmsg.IncrementalAlterConfigOpSet
+	changes := map[string]string{"broker " + a.broker: value}
+	if a.rng.IntN(3) == 0 {
+		changes["broker "+a.broker], op = none, kmsg.IncrementalAlterConfigOpDelete
+	}
+	a.did(changes, func() error { return a.incremental(kmsg.ConfigResourceTypeBroker, "", a.broker, op, &value) })
+}
+
+func (a *admin) incremental(kind kmsg.ConfigResourceType, name, config string, op kmsg.IncrementalAlterConfigOp, value *string) error {
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	r := kmsg.NewIncrementalAlterConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kind, name
+	c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	c.Name, c.Op, c.Value = config, op, value
+	r.Configs = append(r.Configs, c)
+	req.Resources = append(req.Resources, r)
+	return kerr.ErrorForCode(ask[*kmsg.IncrementalAlterConfigsResponse](a.peer, req).Resources[0].ErrorCode)
+}
+
+// ofCluster is a config of the cluster that was altered.
+func (p peer) ofCluster(name string) string {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	r := kmsg.NewDescribeConfigsRequestResource()
+	r.ResourceType, r.ConfigNames = kmsg.ConfigResourceTypeBroker, []string{name}
+	req.Resources = append(req.Resources, r)
+	for _, c := range ask[*kmsg.DescribeConfigsResponse](p, req).Resources[0].Configs {
+		return *c.Value
+	}
+	return none
 }
 
 // commitOffsets commits for some partitions of the topic at once.
@@ -225,6 +257,7 @@ func (a *admin) work(steps int) {
 			a.grow()
 		case r < 4:
 			a.alter()
+			a.alterBroker()
 		case r < 6:
 			a.deleteGroup(group)
 		case r < 9:
@@ -253,6 +286,8 @@ func (l *ledger) read(p peer, fact string) string {
 			return g.State
 		}
 		return none
+	case words[0] == "broker":
+		return p.ofCluster(words[1])
 	case !there:
 		return none
 	case words[0] == "topic":
