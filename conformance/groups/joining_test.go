@@ -75,7 +75,9 @@ func figures(t *testing.T, n int, measure func(n int) time.Duration) time.Durati
 		all = append(all, measure(i))
 	}
 	slices.Sort(all)
-	at := func(percent int) time.Duration { return all[max((len(all)*percent+99)/100, 1)-1].Round(100 * time.Microsecond) }
+	at := func(percent int) time.Duration {
+		return all[max((len(all)*percent+99)/100, 1)-1].Round(100 * time.Microsecond)
+	}
 	t.Logf("%d runs: p50 %v, p99 %v, between %v and %v", n, at(50), at(99), at(0), at(100))
 	return at(50)
 }

