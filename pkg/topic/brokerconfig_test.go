@@ -56,6 +56,12 @@ func TestBrokerConfigsActOnOpenLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.mustProduce(a, 0, large)
+	k.stop()
+	k.start()
+	a, _ = k.Lookup("a")
+	b, _ = k.Lookup("b")
+	c, _ = k.Lookup("c")
+	k.mustProduce(a, 0, large)
 	if err := k.alterBroker(false, ConfigOp{Op: OpDelete, Name: "message.max.bytes"}); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +163,21 @@ func TestBrokerConfigsThatDoNotFitOpenLogsAllTheSame(t *testing.T) {
 	k.mustProduce(a, 0, "x")
 	if err := k.alter("a", set("flush.ms", "5")); !errors.Is(err, kerr.InvalidConfig) {
 		t.Errorf("a topic's configs: %v", err)
+	}
+}
+
+// A change of the broker's that began before one of a topic's, and ends after it, does not take the topic's back.
+func TestABrokerChangeBehindOneOfATopic(t *testing.T) {
+	k := onDisk(t).start()
+	defer k.stop()
+	before := k.create(simple("a"))[0]
+	k.mustProduce(before, 0, strings.Repeat("x", 500))
+	if err := k.alter("a", set("max.message.bytes", "100")); err != nil {
+		t.Fatal(err)
+	}
+	k.configureLogs([]*Topic{before})
+	if err := k.produce(before, 0, strings.Repeat("x", 500)); !errors.Is(err, kerr.MessageTooLarge) {
+		t.Errorf("%v", err)
 	}
 }
 
