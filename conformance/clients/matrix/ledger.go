@@ -12,9 +12,11 @@ import (
 type ledger struct {
 	partitions int
 	headers    bool            // whether records have one
+	byItself   bool            // the client commits what it wants to, so that only the bounds of its commits are known
 	produced   [][]int         // per partition, by offset: the numbers of the records
 	owner      map[int]string  // per partition: the member that has it
 	next       map[int]int64   // per owned partition that was read from: the offset that has to come next
+	left       map[int]left    // per partition: who had it before, and where that one was
 	committed  map[int]int64   // per partition, 0 without a commit
 	committing map[int]int64   // what the members are committing, if they are: a new owner may begin at either
 	read       map[int]int64   // per partition: the end of what was read, by whomever
@@ -22,9 +24,15 @@ type ledger struct {
 	members    map[string]bool // that were assigned something
 }
 
-func newLedger(partitions int, headers bool) *ledger {
+// left is where a member was when it gave up a partition. Some clients go on there when they get it back, others begin at the commit.
+type left struct {
+	member string
+	next   int64
+}
+
+func newLedger(partitions int, headers, byItself bool) *ledger {
 	return &ledger{
-		partitions: partitions, headers: headers, produced: make([][]int, partitions), owner: map[int]string{}, next: map[int]int64{}, committed: map[int]int64{},
+		partitions: partitions, headers: headers, byItself: byItself, produced: make([][]int, partitions), owner: map[int]string{}, next: map[int]int64{}, left: map[int]left{}, committed: map[int]int64{},
 		read: map[int]int64{}, members: map[string]bool{},
 	}
 }
@@ -93,6 +101,9 @@ func (l *ledger) assigned(member string, partitions, owned []int) error {
 		}
 		l.owner[p] = member
 		delete(l.next, p)
+		if l.left[p].member != member {
+			delete(l.left, p)
+		}
 	}
 	l.members[member] = true
 	return l.sameAs(member, owned)
@@ -104,7 +115,10 @@ func (l *ledger) revoked(member string, partitions, owned []int) error {
 			return fmt.Errorf("%s gives up partition %d, which it has not", member, p)
 		}
 		delete(l.owner, p)
-		delete(l.next, p)
+		if next, reading := l.next[p]; reading {
+			l.left[p] = left{member, next}
+			delete(l.next, p)
+		}
 	}
 	return l.sameAs(member, owned)
 }
@@ -127,6 +141,10 @@ func (l *ledger) record(member string, e wire.Line) error {
 	want, reading := l.next[p]
 	if !reading {
 		want = l.committed[p]
+		own := l.byItself && e.Offset > want && e.Offset <= l.read[p]
+		if before, ok := l.left[p]; own || ok && e.Offset == before.next {
+			want = e.Offset
+		}
 		if end, ok := l.committing[p]; ok && e.Offset == end {
 			want = end
 		}
@@ -181,7 +199,10 @@ func (l *ledger) allRead() bool {
 	for p, numbers := range l.produced {
 		next, reading := l.next[p]
 		if !reading {
-			next = max(l.committed[p], l.committing[p])
+			next = max(l.committed[p], l.committing[p], l.left[p].next)
+			if l.byItself {
+				next = l.read[p]
+			}
 		}
 		if next != int64(len(numbers)) {
 			return false

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ type said struct {
 
 // run gives the events to a ledger of two partitions with records 0 to 5, committed up to 1 each.
 func run(events ...said) (*ledger, error) {
-	l := newLedger(2, true)
+	l := newLedger(2, true, false)
 	l.producing(0, 6)
 	if err := l.acknowledged(0, 6, [][3]int64{{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 1, 1}, {4, 0, 2}, {5, 1, 2}}); err != nil {
 		return l, err
@@ -47,6 +48,18 @@ func TestLedgerTakesAGroupThatReadsOnAtTheCommits(t *testing.T) {
 	}
 	if l.again != 1 || !l.allRead() || !l.shared(2) || l.shared(1) {
 		t.Errorf("again %d, all read %v, shared by two %v, by one %v", l.again, l.allRead(), l.shared(2), l.shared(1))
+	}
+}
+
+func TestLedgerLetsAMemberGoOnWhereItWas(t *testing.T) {
+	before := []said{{"a", assigned(0)}, {"a", record(2, 0, 1)}, {"a", revoked(0)}}
+	for _, then := range [][]said{{{"a", assigned(0)}, {"a", record(4, 0, 2)}}, {{"a", assigned(0)}, {"a", record(2, 0, 1)}}} {
+		if _, err := run(append(before, then...)...); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := run(append(before, said{"b", assigned(0)}, said{"b", record(4, 0, 2)})...); err == nil {
+		t.Error("another member begins at the commit")
 	}
 }
 
@@ -77,6 +90,27 @@ func TestLedgerFailsForWhatAGroupMustNotDo(t *testing.T) {
 	}
 }
 
+func TestLedgerKnowsTheBoundsOfAClientsOwnCommits(t *testing.T) {
+	events := []said{{"a", assigned(0)}, {"a", record(2, 0, 1)}, {"a", revoked(0)}, {"b", assigned(0)}, {"b", record(4, 0, 2)}}
+	l := newLedger(2, true, true)
+	l.producing(0, 6)
+	l.committed[0] = 1
+	for _, e := range events {
+		if err := l.event(e.member, e.line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := run(events...); err == nil {
+		t.Error("a client that commits on request may not begin behind its commit")
+	}
+	if err := errors.Join(l.event("b", revoked(0)), l.event("c", assigned(0))); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.event("c", record(0, 0, 0)); err == nil {
+		t.Error("a client may not begin before what it was told to have committed")
+	}
+}
+
 func TestLedgerComparesAcknowledgedOffsets(t *testing.T) {
 	for want, acked := range map[string][][3]int64{
 		"records of 2 are acknowledged": {{0, 0, 0}},
@@ -84,7 +118,7 @@ func TestLedgerComparesAcknowledgedOffsets(t *testing.T) {
 		"want partition 1 offset 0":     {{0, 0, 0}, {1, 1, 1}},
 		"at partition 0":                {{0, 0, 0}, {1, 0, 0}},
 	} {
-		l := newLedger(2, true)
+		l := newLedger(2, true, false)
 		l.producing(0, 2)
 		if err := l.acknowledged(0, 2, acked); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -214,7 +214,7 @@ func (s *session) await(limit time.Duration, what string, done func(*ledger) boo
 		case <-timer.C:
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.t.Fatalf("%s: not within %v; owners %v, read %v, committed %v, produced %v", what, limit, s.ledger.owner, s.ledger.read, s.ledger.committed, s.ledger.ends())
+			s.t.Fatalf("%s: not within %v; owners %v, read %v, of that by the owners %v, committed %v, produced %v", what, limit, s.ledger.owner, s.ledger.read, s.ledger.next, s.ledger.committed, s.ledger.ends())
 		}
 	}
 }
