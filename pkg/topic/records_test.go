@@ -91,6 +91,11 @@ func TestDeleteRecordsIsDurableBeforeItIsVisible(t *testing.T) {
 	if got := []int{k.segments(topic, 0), k.segments(topic, 1), k.segments(topic, 2)}; commits != 1 || fmt.Sprint(got) != "[2 1 5]" {
 		t.Errorf("%d commits, %d segments", commits, got)
 	}
+	// One that was decided before another, and comes after it, takes nothing back.
+	late := &move{topic: topic, start: 1}
+	if k.moveStarts(t.Context(), []*move{late}); late.err != nil || k.logStart(topic, 0) != 3 {
+		t.Errorf("%v, stored %d", late.err, k.logStart(topic, 0))
+	}
 }
 
 // ST-60: without the commit nothing has moved; a deleted topic's start is not stored.
