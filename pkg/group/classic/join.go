@@ -58,7 +58,7 @@ func (s *State) joinNew(now time.Time, req *JoinRequest, t Ticket) {
 	id := s.cfg.NewMemberID(req.ClientID)
 	if req.RequireKnownMember {
 		// A client that gives up its first JoinGroup would leave a member that nobody is behind (KIP-394).
-		s.pending[id] = after(now, req.SessionTimeout)
+		s.pending.add(id, after(now, req.SessionTimeout))
 		s.out.Joining = id
 		s.refuse(t, id, kerr.MemberIDRequired)
 		return
@@ -73,7 +73,7 @@ func (s *State) joinKnown(now time.Time, req *JoinRequest, t Ticket) {
 		s.refuse(t, id, kerr.InconsistentGroupProtocol)
 		return
 	}
-	if _, ok := s.pending[id]; ok {
+	if s.pending.has(id) {
 		if req.InstanceID != nil { // only dynamic members are given such ids
 			s.refuse(t, "", kerr.UnknownServerError)
 			return

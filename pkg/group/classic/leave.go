@@ -39,7 +39,7 @@ func (s *State) Leave(now time.Time, leavers []Leaver) ([]error, Effects) {
 			id = s.static[*l.InstanceID]
 		}
 		m := s.byID[id]
-		if _, pending := s.pending[id]; !pending {
+		if !s.pending.has(id) {
 			if m, errs[i] = s.validate(id, l.InstanceID); errs[i] != nil {
 				continue
 			}
@@ -64,7 +64,7 @@ func (s *State) Leave(now time.Time, leavers []Leaver) ([]error, Effects) {
 
 // Evict removes a member as the end of its session does; nothing happens if there is none of the id.
 func (s *State) Evict(now time.Time, id, why string) Effects {
-	if _, ok := s.pending[id]; ok {
+	if s.pending.has(id) {
 		s.expirePending(now, id)
 	} else if m := s.byID[id]; m != nil {
 		s.fail(now, m, why)
@@ -120,11 +120,8 @@ func (s *State) expireSession(now, at time.Time) {
 			return
 		}
 	}
-	for id, t := range s.pending {
-		if t.Equal(at) {
-			s.expirePending(now, id)
-			return
-		}
+	if p := s.pending.next(); p.at.Equal(at) {
+		s.expirePending(now, p.id)
 	}
 }
 

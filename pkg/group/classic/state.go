@@ -81,12 +81,12 @@ type State struct {
 
 	members     []*member // in the order they came
 	byID        map[string]*member
-	static      map[string]string    // member id by instance id
-	pending     map[string]time.Time // ids given by MEMBER_ID_REQUIRED, and until when they may be used
-	pendingSync map[string]struct{}  // members that have not asked for this generation's assignment
-	supported   map[string]int       // how many members offer a protocol
-	topics      map[string]struct{}  // that members are subscribed to; nil if not known
-	parked      int                  // members whose JoinGroup waits
+	static      map[string]string // member id by instance id
+	pending     pendingIDs
+	pendingSync map[string]struct{} // members that have not asked for this generation's assignment
+	supported   map[string]int      // how many members offer a protocol
+	topics      map[string]struct{} // that members are subscribed to; nil if not known
+	parked      int                 // members whose JoinGroup waits
 
 	join     joinTimer
 	syncAt   time.Time // members that have not synced by then are removed; zero: not running
@@ -106,7 +106,7 @@ type joinTimer struct {
 
 // New makes an empty group.
 func New(cfg Config, now time.Time) *State {
-	return &State{cfg: cfg, since: now, byID: map[string]*member{}, static: map[string]string{}, pending: map[string]time.Time{},
+	return &State{cfg: cfg, since: now, byID: map[string]*member{}, static: map[string]string{},
 		pendingSync: map[string]struct{}{}, supported: map[string]int{}}
 }
 
@@ -125,13 +125,12 @@ func (s *State) Size() int { return len(s.members) }
 
 // HasMember says whether id is a member's, or given to one that has yet to join with it.
 func (s *State) HasMember(id string) bool {
-	_, pending := s.pending[id]
-	return pending || s.byID[id] != nil
+	return s.pending.has(id) || s.byID[id] != nil
 }
 
 // Pristine says that the group is as New made it.
 func (s *State) Pristine() bool {
-	return s.generation == 0 && s.phase == Empty && s.typ == "" && len(s.pending) == 0
+	return s.generation == 0 && s.phase == Empty && s.typ == "" && len(s.pending.until) == 0
 }
 
 func (s *State) take() Effects {
@@ -160,9 +159,7 @@ func (s *State) Deadline() (at time.Time, ok bool) {
 	for _, m := range s.members {
 		consider(m.expires)
 	}
-	for _, t := range s.pending {
-		consider(t)
-	}
+	consider(s.pending.next().at)
 	return at, !at.IsZero()
 }
 
@@ -180,7 +177,7 @@ func (s *State) rebalanceTimeout() time.Duration {
 func after(now time.Time, d time.Duration) time.Time { return now.Add(max(d, time.Millisecond)) }
 
 // allJoined says that nobody is waited for.
-func (s *State) allJoined() bool { return len(s.members) == s.parked && len(s.pending) == 0 }
+func (s *State) allJoined() bool { return len(s.members) == s.parked && len(s.pending.until) == 0 }
 
 // add makes a member of a joining client.
 func (s *State) add(m *member, t Ticket) {
@@ -198,7 +195,7 @@ func (s *State) add(m *member, t Ticket) {
 	s.count(m, 1)
 	m.join = t
 	s.parked++
-	delete(s.pending, m.id)
+	s.pending.remove(m.id)
 }
 
 // count adds to the number of members that offer a protocol.
@@ -230,7 +227,7 @@ func (s *State) remove(id string) {
 			s.leader = s.members[0].id
 		}
 	}
-	delete(s.pending, id)
+	s.pending.remove(id)
 	delete(s.pendingSync, id)
 }
 
@@ -272,7 +269,7 @@ func (s *State) Abort(err error) Effects {
 		m.expires = time.Time{}
 	}
 	s.join, s.syncAt = joinTimer{}, time.Time{}
-	clear(s.pending)
+	s.pending = pendingIDs{}
 	return s.take()
 }
 

@@ -41,8 +41,8 @@ func FuzzState(f *testing.F) {
 			r.take(r.s.Expire(r.now))
 			r.check()
 		}
-		if r.s.Size() > 0 || r.s.Phase() != Empty || len(r.s.pending) > 0 {
-			t.Errorf("%d members, %v, %d ids given out", r.s.Size(), r.s.Phase(), len(r.s.pending))
+		if r.s.Size() > 0 || r.s.Phase() != Empty || len(r.s.pending.until) > 0 {
+			t.Errorf("%d members, %v, %d ids given out", r.s.Size(), r.s.Phase(), len(r.s.pending.until))
 		}
 	})
 }
@@ -68,7 +68,7 @@ func (r *random) next() int {
 
 // id is that of some member, an id given out, or of nobody.
 func (r *random) id() string {
-	ids := append(slices.Sorted(maps.Keys(r.s.byID)), slices.Sorted(maps.Keys(r.s.pending))...)
+	ids := append(slices.Sorted(maps.Keys(r.s.byID)), slices.Sorted(maps.Keys(r.s.pending.until))...)
 	ids = append(ids, "nobody", "")
 	return ids[r.next()%len(ids)]
 }
