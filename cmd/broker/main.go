@@ -16,7 +16,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/dozekafka/doze-kafka/pkg/broker"
 	"github.com/dozekafka/doze-kafka/pkg/config"
@@ -68,6 +67,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "broker: unknown command %q: there are run (the default), healthcheck and version\n", command)
 		return exitUsage
 	}
+	if command == "healthcheck" && len(args) == 0 {
+		args = flagsOfContainer(environ, os.Args[0], firstProcess)
+	}
 	settings, help, err := parse(args, environ, config.PropertiesFile)
 	if help != "" {
 		fmt.Fprint(stdout, help)
@@ -109,21 +111,6 @@ func serve(settings *config.Settings, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "broker:", err)
 		return exitFailed
 	}
-	return exitOK
-}
-
-// checkTimeout bounds a health check; a broker that is well answers in milliseconds.
-const checkTimeout = 5 * time.Second
-
-func healthcheck(settings *config.Settings, stdout, stderr io.Writer) int {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
-	defer cancel()
-	addr, err := broker.Check(ctx, settings)
-	if err != nil {
-		fmt.Fprintln(stderr, "unhealthy:", err)
-		return exitFailed
-	}
-	fmt.Fprintln(stdout, "healthy:", addr)
 	return exitOK
 }
 

@@ -176,3 +176,27 @@ func TestImageSaysItsVersion(t *testing.T) {
 		t.Errorf("version %q, label %q", got, want)
 	}
 }
+
+// FX-32: the health check asks where the broker listens, however it was told to: in the environment, by flags, with an init before it.
+func TestHealthCheckKnowsTheListeners(t *testing.T) {
+	needEngine(t)
+	for name, args := range map[string][]string{
+		"environment":     {"--env", "DOZE_KAFKA_LISTENERS=PLAINTEXT://:19092", image},
+		"KAFKA_LISTENERS": {"--env", "KAFKA_LISTENERS=PLAINTEXT://:19092", image},
+		"flag":            {image, "--listeners", "PLAINTEXT://:19092"},
+		"flag, init":      {"--init", image, "run", "--listeners=PLAINTEXT://:19092"},
+		"two":             {image, "--listeners", "A://127.0.0.1:19092,B://:19093"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, args...).healthy()
+		})
+	}
+}
+
+// A broker that does not answer is unhealthy within seconds: here one that is kept waiting for its endpoint, past the start period.
+func TestHealthCheckFailsWithoutAListener(t *testing.T) {
+	needEngine(t)
+	c := run(t, "--health-start-period", "1s", "--env", "DOZE_KAFKA_WAIT_FOR_ENDPOINT=true", image)
+	c.await("{{.State.Health.Status}}", "unhealthy")
+}
