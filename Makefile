@@ -29,8 +29,11 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/...
 
-clients: ## real clients and Kafka's own tools against the broker (needs kcat, Java, Maven, Node, a C++ compiler)
+clients: ## real clients and Kafka's own tools against the broker (needs kcat, Java, Maven, Node, Python, a C++ compiler)
 	cd conformance && go test -count=1 -timeout 45m ./...
+
+clients-doc: ## run every client of the matrix and write docs/clients.md (needs what clients needs, and python3 with venv)
+	cd conformance && DOZE_KAFKA_REQUIRE=all go test -count=1 ./clients/matrix -run TestMatrix -update
 
 record: ## ask Apache Kafka again: writes conformance/recordings (needs Java, Maven)
 	cd conformance && go test -count=1 ./scenario -run TestScenarios -record
@@ -45,4 +48,4 @@ rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (ne
 limitations: ## write the wanted differences into docs/limitations.md
 	cd conformance && go test -count=1 ./scenario -run TestLimitations -update
 
-.PHONY: help run test race lint fuzz bench clients record replay rerecord limitations
+.PHONY: help run test race lint fuzz bench clients clients-doc record replay rerecord limitations
