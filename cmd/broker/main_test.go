@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -292,5 +293,22 @@ func TestTheCollectorKeepsToTheMemoryLimit(t *testing.T) {
 		if got := debug.SetMemoryLimit(-1); got != c.want {
 			t.Errorf("%q, %d: the limit is %d, want %d", c.variable, c.limit, got, c.want)
 		}
+	}
+}
+
+// FX-3: a server.properties that is mounted is read, below the variables; none is no mistake, one that can't be read is.
+func TestAMountedPropertiesFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "server.properties")
+	if s, _, err := parse(nil, nil, file); err != nil || s.NumPartitions != 1 {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("num.partitions=5\nlog.retention.hours=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, _, err := parse(nil, []string{"KAFKA_NUM_PARTITIONS=6"}, file); err != nil || s.NumPartitions != 6 || s.RetentionMs != 3600000 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, _, err := parse(nil, nil, t.TempDir()); err == nil {
+		t.Error("a directory is read")
 	}
 }
