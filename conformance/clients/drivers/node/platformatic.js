@@ -1,6 +1,7 @@
 'use strict'
 // The driver of @platformatic/kafka. Protocol: ../../PROTOCOL.md. It needs a newer Node.js than distributions have: that of package.json.
 
+const { once } = require('node:events')
 const path = require('node:path')
 const { Admin, Consumer, Producer, stringSerializers, stringDeserializers } = require('@platformatic/kafka')
 const { version } = require(path.join(require.resolve('@platformatic/kafka'), '..', '..', 'package.json')) // which it does not export
@@ -85,13 +86,18 @@ function deliver({ partition, offset, key, value, headers }) {
   member.record(partition, Number(offset), key, value, headers.get('h'))
 }
 
-// commit leaves out the partitions of which nothing was read: the client begins there at what it calls committed.
+// position is the offset to commit. Where nothing was read since the assignment, it is where the client begins, which it calls committed.
+async function position(partition) {
+  const start = () => stream.offsetsCommitted.get(`${topic}:${partition}`)
+  if (!member.positions.has(partition) && start() === undefined) await once(stream, 'offsets') // it is about to ask the broker
+  return BigInt(member.positions.get(partition) ?? start())
+}
+
 async function commit() {
-  const read = member.owned.filter(p => member.positions.has(p))
-  const offsets = read.map(partition => ({ topic, partition, offset: BigInt(member.positions.get(partition)), leaderEpoch: -1 }))
-  if (read.length > 0) await consumer.commit({ offsets })
-  const at = p => member.positions.get(p) ?? Number(stream.offsetsCommitted.get(`${topic}:${p}`))
-  return { committed: Object.fromEntries(member.owned.map(p => [p, at(p)])) }
+  const offsets = []
+  for (const partition of member.owned) offsets.push({ topic, partition, offset: await position(partition), leaderEpoch: -1 })
+  if (offsets.length > 0) await consumer.commit({ offsets })
+  return { committed: Object.fromEntries(offsets.map(({ partition, offset }) => [partition, Number(offset)])) }
 }
 
 async function leave() {

@@ -80,6 +80,9 @@ class Driver:
             **COMMON,
         )
         self.consumer.subscribe([self.topic], listener=Listener(self.member))
+        # The topic is looked up before the first poll. Else a member that is made the leader at once shares out no partitions, as it knows none
+        # yet, joins again when it does, and with a poll() shorter than that forgets that it is joining: 3.0.12 then sends no heartbeat any more.
+        self.consumer.partitions_for_topic(self.topic)
         self.joined = True
 
     def poll(self):
