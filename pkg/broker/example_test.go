@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
-	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -46,21 +44,4 @@ func ExampleStart() {
 		fmt.Println(r.Offset, string(r.Value))
 	}
 	// Output: 0 hello
-}
-
-// README's example is readme_test.go to the letter, but for the package's name.
-func TestReadmeHasTheExample(t *testing.T) {
-	var text [2]string
-	for i, name := range []string{"../../README.md", "readme_test.go"} {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text[i] = string(b)
-	}
-	_, code, _ := strings.Cut(text[0], "```go\n")
-	code, _, _ = strings.Cut(code, "```\n")
-	if want := strings.Replace(text[1], "package broker_test", "package mine", 1); code != want {
-		t.Errorf("README.md's Go example is not readme_test.go:\n%s", code)
-	}
 }

@@ -2,6 +2,8 @@ package dozekafka_test
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -15,22 +17,46 @@ import (
 	"github.com/dozekafka/doze-kafka/testcontainers/dozekafka"
 )
 
+// TestMain leaves examples out where there is no Docker engine: they can't skip themselves.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := engine(context.Background()); err != nil && !required() {
+		fmt.Fprintln(os.Stderr, "examples are skipped: there is no Docker engine:", err)
+		if err := flag.Set("test.skip", "^Example"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// engine is nil if there is a Docker engine.
+func engine(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return err
+	}
+	defer docker.Close()
+	_, err = docker.Ping(ctx, client.PingOptions{})
+	return err
+}
+
+// required says whether a missing engine is a failure.
+func required() bool {
+	all := strings.Split(os.Getenv("DOZE_KAFKA_REQUIRE"), ",")
+	return slices.Contains(all, "all") || slices.Contains(all, "docker")
+}
+
 // needDocker skips a test where there is no engine; where one is required, its
 // absence is a failure (DOZE_KAFKA_REQUIRE).
 func needDocker(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
-	if err == nil {
-		defer docker.Close()
-		_, err = docker.Ping(ctx, client.PingOptions{})
-	}
+	err := engine(t.Context())
 	if err == nil {
 		return
 	}
-	required := strings.Split(os.Getenv("DOZE_KAFKA_REQUIRE"), ",")
-	if slices.Contains(required, "all") || slices.Contains(required, "docker") {
+	if required() {
 		t.Fatalf("DOZE_KAFKA_REQUIRE=%s, and there is no Docker engine: %v", os.Getenv("DOZE_KAFKA_REQUIRE"), err)
 	}
 	t.Skipf("there is no Docker engine: %v", err)

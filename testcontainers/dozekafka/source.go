@@ -24,8 +24,11 @@ import (
 const sourceRepository = "localhost/doze-kafka-from-source"
 
 // building is held while an image is built: the tests of one process, in
-// parallel, want the same one.
-var building sync.Mutex
+// parallel, want the same one. Its source does not change meanwhile.
+var building struct {
+	sync.Mutex
+	built map[string]string // image by the engine's architecture
+}
 
 // sourceImage makes sure that the engine has an image built from source, and names it.
 func sourceImage(ctx context.Context) (string, error) {
@@ -43,11 +46,26 @@ func sourceImage(ctx context.Context) (string, error) {
 	if version.Os != "linux" {
 		return "", fmt.Errorf("the Docker engine runs %s containers, not Linux ones", version.Os)
 	}
-	binary, err := buildBroker(ctx, version.Arch)
+	if img := building.built[version.Arch]; img != "" {
+		if _, err := docker.ImageInspect(ctx, img); err == nil {
+			return img, nil // and else somebody has removed it
+		}
+	}
+	img, err := buildImage(ctx, docker, version.Arch)
+	if err != nil {
+		return "", err
+	}
+	building.built = map[string]string{version.Arch: img}
+	return img, nil
+}
+
+// buildImage builds the broker, and the engine's image around it unless it has that one.
+func buildImage(ctx context.Context, docker *testcontainers.DockerClient, arch string) (string, error) {
+	binary, err := buildBroker(ctx, arch)
 	if err != nil {
 		return "", fmt.Errorf("build from source: %w", err)
 	}
-	img, archive, err := pack(binary, version.Arch)
+	img, archive, err := pack(binary, arch)
 	if err != nil {
 		return "", fmt.Errorf("build from source: %w", err)
 	}
