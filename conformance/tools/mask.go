@@ -26,6 +26,9 @@ var (
 	frames     = regexp.MustCompile(`^[|!] \t(at |\.\.\. [0-9]+ more)`)
 	usage      = regexp.MustCompile(`^! (Option +Description|usage: .*)$`)
 	logTimes   = regexp.MustCompile(`^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\]? `)
+	memberIDs  = regexp.MustCompile(`(Member )[A-Za-z0-9_-]{22} `) // those that a client gives itself
+	throughput = regexp.MustCompile(`("avg_throughput":)[0-9.]+`)
+	optionList = regexp.MustCompile(`\[[a-z-]+\](, \[[a-z-]+\])+`) // in the order of a hash map
 	consoleIDs = regexp.MustCompile(`(console-(?:share-)?consumer-|perf-consumer-)[0-9]+\b`)
 	digits     = regexp.MustCompile(`[0-9]+(\.[0-9]+)?(E-?[0-9]+)?`)
 	spaces     = regexp.MustCompile(` +`)
@@ -75,6 +78,9 @@ func (m *masker) line(line string) string {
 	line = clusterIDs.ReplaceAllString(line, "${1}<cluster>")
 	line = adminIDs.ReplaceAllString(line, "adminclient-<n>")
 	line = directory.ReplaceAllString(line, "${1}<directory>")
+	line = sortOptions(line)
+	line = memberIDs.ReplaceAllString(line, "${1}<member> ")
+	line = throughput.ReplaceAllString(line, "${1}<measured>")
 	line = consoleIDs.ReplaceAllString(line, "${1}<random>")
 	return millis.ReplaceAllStringFunc(line, func(s string) string {
 		ms, err := strconv.ParseInt(s, 10, 64)
@@ -82,6 +88,13 @@ func (m *masker) line(line string) string {
 			return s
 		}
 		return "<now>"
+	})
+}
+
+// sortOptions sorts the lists of options in a tool's own messages.
+func sortOptions(line string) string {
+	return optionList.ReplaceAllStringFunc(line, func(list string) string {
+		return strings.Join(slices.Sorted(slices.Values(strings.Split(list, ", "))), ", ")
 	})
 }
 

@@ -20,6 +20,9 @@ func TestMaskHidesWhatARunDecides(t *testing.T) {
 		{"CreateTime:1767607203000", "CreateTime:1767607203000"}, // a script's own
 		{"2026-11-29 23:48:37,768 ERROR x", "ERROR x"},
 		{"[2026-11-29 23:48:37,768] WARN x", "WARN x"},
+		{"one of: [group], [all-groups]", "one of: [all-groups], [group]"},
+		{"Member 6jRmI0bqRdGKL9oCbpgfhQ with", "Member <member> with"},
+		{`"avg_throughput":1.9,`, `"avg_throughput":<measured>,`},
 		{"console-consumer-12345 x", "console-consumer-<random> x"},
 		{"clientId=adminclient-12]", "clientId=adminclient-<n>]"},
 	} {

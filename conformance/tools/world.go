@@ -18,7 +18,7 @@ import (
 )
 
 // stateWithin is how long a group may take to get into the state that a script waits for.
-const stateWithin = 30 * time.Second
+const stateWithin = 60 * time.Second
 
 // world is what a script acts in: a broker, the clients that it started, and a directory for its files.
 type world struct {
