@@ -15,11 +15,13 @@ import (
 func TestReadmeNamesThePinnedVersions(t *testing.T) {
 	readme := read(t, "README.md")
 	rows := map[string]string{"Apache Kafka, its tools, kafka-clients": kafka.Version()}
-	gomod := read(t, "go.mod")
-	for name, module := range map[string]string{"franz-go": "github.com/twmb/franz-go", "Sarama": "github.com/IBM/sarama"} {
-		m := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module) + ` (\S+)`).FindStringSubmatch(gomod)
+	for name, at := range map[string][2]string{
+		"franz-go": {"go.mod", "github.com/twmb/franz-go"}, "Sarama": {"go.mod", "github.com/IBM/sarama"}, "kafka-go": {"go.mod", "github.com/segmentio/kafka-go"},
+		"confluent-kafka-go, with librdkafka": {"clients/drivers/confluent-go/go.mod", "github.com/confluentinc/confluent-kafka-go/v2"},
+	} {
+		m := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(at[1]) + ` (\S+)`).FindStringSubmatch(read(t, at[0]))
 		if m == nil {
-			t.Fatalf("%s is not in go.mod", module)
+			t.Fatalf("%s is not in %s", at[1], at[0])
 		}
 		rows[name] = m[1]
 	}
@@ -32,11 +34,26 @@ func TestReadmeNamesThePinnedVersions(t *testing.T) {
 			t.Errorf("README.md has no row %q", row)
 		}
 	}
-	users := read(t, "../README.md")
-	for client, name := range map[string]string{"Java kafka-clients": "Apache Kafka, its tools, kafka-clients", "franz-go": "franz-go", "Sarama": "Sarama", "KafkaJS": "KafkaJS"} {
-		if row := "| " + client + " | " + rows[name] + " |"; !strings.Contains(users, row) {
-			t.Errorf("../README.md has no row %q", row)
+}
+
+// The table of clients in README.md at the root is that of docs/clients.md, which a run wrote.
+func TestRootReadmeNamesTheClientsThatWereRun(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "../README.md"), "<!-- clients -->")
+	table, _, _ = strings.Cut(table, "<!-- /clients -->")
+	want := map[string]bool{}
+	for line := range strings.Lines(read(t, "../docs/clients.md")) {
+		if cells := strings.Split(line, " | "); len(cells) > 5 {
+			want[cells[0]+" | "+cells[1]+" |"] = true
 		}
+	}
+	for line := range strings.Lines(strings.ReplaceAll(table, ", Debian's", "")) {
+		if line = strings.TrimSpace(line); line != "" && !want[line] && !strings.HasPrefix(line, "|---") {
+			t.Errorf("../README.md has the row %q, docs/clients.md has not", line)
+		}
+		delete(want, line)
+	}
+	for row := range want {
+		t.Errorf("docs/clients.md has the row %q, ../README.md has not", row)
 	}
 }
 

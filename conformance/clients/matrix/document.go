@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dozekafka/doze-kafka/conformance/tools"
 )
 
 const documentHead = `# Clients
@@ -50,6 +52,9 @@ func document(results map[string]*result) string {
 		for _, what := range slices.Sorted(maps.Keys(d.Limits)) {
 			fmt.Fprintf(&b, "- %s, %s: %s.\n", d.Name, what, d.Limits[what])
 		}
+	}
+	if tools.Section != "" {
+		b.WriteString("\n" + tools.Section)
 	}
 	return b.String()
 }
