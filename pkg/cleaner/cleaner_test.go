@@ -3,6 +3,8 @@ package cleaner
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
 // inBubble runs a test in virtual time on a kit that is started and stopped.
@@ -106,7 +109,7 @@ func TestTopicConfigsBeatTheFlags(t *testing.T) {
 func TestSweepsComeOnceASecondAndOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t).start()
-		for _, name := range []string{"open", "closed"} {
+		for _, name := range []string{"open", "closed", "later"} {
 			made := k.create(name, 3)
 			for p := range int32(3) {
 				k.fill(made, p, 4, time.Now())
@@ -135,9 +138,14 @@ func TestSweepsComeOnceASecondAndOnceAMinute(t *testing.T) {
 		if got := k.segments("closed", 1); got != 1 || k.commits.Load()-before != 2 || k.topics.OpenLogs() != 3 {
 			t.Errorf("after a minute: %d segments, %d commits, %d logs open", got, k.commits.Load()-before, k.topics.OpenLogs())
 		}
+		k.alter("later", "retention.bytes", "0")
+		pass(59 * time.Second)
+		if got := k.segments("later", 1); got != 4 {
+			t.Errorf("after two minutes but a second: %d segments", got)
+		}
 		pass(time.Hour)
-		if k.commits.Load()-before != 2 {
-			t.Errorf("%d commits", k.commits.Load()-before)
+		if got := k.segments("later", 1); got != 1 || k.commits.Load()-before != 4 { // that of its config is one
+			t.Errorf("after an hour: %d segments, %d commits", got, k.commits.Load()-before)
 		}
 		k.stop()
 	})
@@ -151,9 +159,10 @@ func TestNothingIsLookedAtWithoutALimit(t *testing.T) {
 		k.create("compacted", 1, "cleanup.policy", "compact", "retention.ms", "1")
 		k.stop()
 		k.start()
-		k.disk.OnOp(func(op vfs.Op) { t.Errorf("%s", op) })
+		disk := k.fs.(*crashfs.FS)
+		disk.OnOp(func(op vfs.Op) { t.Errorf("%s", op) })
 		pass(10 * time.Minute)
-		k.disk.OnOp(nil)
+		disk.OnOp(nil)
 		k.stop()
 	})
 }
@@ -201,15 +210,21 @@ func TestAFailingSweepIsToldOnce(t *testing.T) {
 
 // ST-33, PF-2: what sweeps over 5,000 partitions that are not open cost.
 func BenchmarkSweepOfUnopenedPartitions(b *testing.B) {
-	k := newKit(b).start()
-	const topics = 1000
-	for i := range topics {
-		made := k.create(fmt.Sprint("t", i), 5)
-		for p := range int32(5) {
-			k.fill(made, p, 3, time.Now())
+	k := newKit(b)
+	k.fs, k.dir = vfs.OS, b.TempDir()
+	k.start()
+	const partitions = 5000
+	k.fill(k.create("t", partitions), 0, 3, time.Now())
+	k.stop()
+	for p := 1; p < partitions; p++ { // links: to fill each would take an fsync a segment
+		dir := filepath.Join(k.dir, fmt.Sprint("t-", p))
+		k.must(os.Mkdir(dir, 0o755))
+		files, err := filepath.Glob(filepath.Join(k.dir, "t-0", "*"))
+		k.must(err)
+		for _, f := range files {
+			k.must(os.Link(f, filepath.Join(dir, filepath.Base(f))))
 		}
 	}
-	k.stop()
 	k.settings.RetentionMs = 3_600_000
 	k.start()
 	defer k.stop()

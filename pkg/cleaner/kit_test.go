@@ -19,13 +19,15 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/segment"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
 // A kit is the storage of a broker on a disk in memory, and its cleaner.
 type kit struct {
 	testing.TB
-	disk     *crashfs.FS
+	fs       vfs.FS
+	dir      string
 	meta     string
 	settings *config.Settings
 	clock    *clock.Offset
@@ -40,8 +42,8 @@ type kit struct {
 }
 
 func newKit(t testing.TB) *kit {
-	k := &kit{TB: t, disk: crashfs.New(), meta: filepath.Join(t.TempDir(), "meta.db"), settings: config.Default(), clock: clock.NewOffset(clock.System)}
-	k.must(k.disk.Mkdir("data", 0o755))
+	k := &kit{TB: t, fs: crashfs.New(), dir: "data", meta: filepath.Join(t.TempDir(), "meta.db"), settings: config.Default(), clock: clock.NewOffset(clock.System)}
+	k.must(k.fs.Mkdir(k.dir, 0o755))
 	return k
 }
 
@@ -59,9 +61,9 @@ func (k *kit) start() *kit {
 	logger := slog.New(slog.NewTextHandler(&k.log, nil))
 	k.store, err = metastore.Open(metastore.Options{Path: k.meta, Logger: logger, Fail: func() error { k.commits.Add(1); return nil }})
 	k.must(err)
-	shared := &commitlog.Shared{FS: k.disk, Clock: k.clock, Logger: logger, Files: segment.NewFiles(64), AcksAllSync: true, Stats: new(commitlog.Stats)}
+	shared := &commitlog.Shared{FS: k.fs, Clock: k.clock, Logger: logger, Files: segment.NewFiles(64), AcksAllSync: true, Stats: new(commitlog.Stats)}
 	k.topics, err = topic.Open(context.Background(), topic.Options{
-		Shared: shared, Store: k.store, DataDir: "data", Settings: k.settings, Clean: func(kafka.TopicPartition) bool { return true },
+		Shared: shared, Store: k.store, DataDir: k.dir, Settings: k.settings, Clean: func(kafka.TopicPartition) bool { return true },
 	})
 	k.must(err)
 	k.cleaner = New(Options{Registry: k.topics, Clock: k.clock, Logger: logger})
@@ -151,7 +153,7 @@ func (k *kit) wantStart(what, name string, partition int32, want int64) {
 
 func (k *kit) segments(name string, partition int32) (n int) {
 	k.Helper()
-	entries, err := k.disk.ReadDir(fmt.Sprintf("data/%s-%d", name, partition))
+	entries, err := k.fs.ReadDir(filepath.Join(k.dir, fmt.Sprintf("%s-%d", name, partition)))
 	k.must(err)
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == ".log" {
