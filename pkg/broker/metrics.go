@@ -38,6 +38,7 @@ func (b *Broker) metrics() []control.Metric {
 		count("flushes", &logs.Flushes),
 		count("fsyncs", &logs.Syncs),
 		count("segment_rolls", &logs.Rolls),
+		count("removed_segments", &logs.Removed),
 		count("offline_partitions", &logs.Offline),
 		count("recovered_bytes", &logs.Recovered),
 		count("cut_bytes", &logs.Cut),

@@ -130,7 +130,6 @@ func TestDeleteRecordsThatFails(t *testing.T) {
 // what is left is a log without gaps that starts no earlier than was told.
 func TestAPowerCutInADeletionLeavesAWholeLog(t *testing.T) {
 	for _, closed := range []bool{false, true} {
-		steps := 0
 		for at := 1; ; at++ {
 			disk := crashfs.New()
 			k := onCrashDisk(t, disk).start()
@@ -191,10 +190,9 @@ func TestAPowerCutInADeletionLeavesAWholeLog(t *testing.T) {
 			}
 			k.stop()
 			if n < at {
-				steps = n
+				t.Logf("closed %v: the power was cut at each of %d steps", closed, n)
 				break
 			}
 		}
-		t.Logf("closed %v: the power was cut at each of %d steps", closed, steps)
 	}
 }
