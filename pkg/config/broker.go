@@ -51,6 +51,10 @@ var brokerConfigs = []brokerConfig{
 	{"process.roles", TypeList, "", fixed("broker,controller"), "The roles of this process."},
 	{"producer.id.expiration.ms", TypeInt, "", fixed(number(ProducerIDExpiration.Milliseconds())), "How long an idle producer's sequences are remembered, in milliseconds."},
 	{"socket.request.max.bytes", TypeInt, "SOCKET_REQUEST_MAX_BYTES", func(s *Settings) string { return number(int64(s.SocketRequestMaxBytes)) }, "The largest request in bytes."},
+	{"transaction.max.timeout.ms", TypeInt, "TRANSACTION_MAX_TIMEOUT_MS", func(s *Settings) string { return number(int64(s.TransactionMaxTimeoutMs)) },
+		"The largest timeout that a transaction may have, in milliseconds."},
+	{"transactional.id.expiration.ms", TypeInt, "TRANSACTIONAL_ID_EXPIRATION_MS", func(s *Settings) string { return number(s.TransactionalIDExpirationMs) },
+		"How long a transactional id that nobody uses is known, in milliseconds."},
 }
 
 // protocolMap is listener.security.protocol.map: every listener is plaintext.

@@ -80,6 +80,8 @@ var translations = []translation{
 	only("group.max.session.timeout.ms", "GROUP_MAX_SESSION_TIMEOUT_MS"),
 	only("group.max.size", "GROUP_MAX_SIZE"),
 	only("offsets.retention.minutes", "OFFSETS_RETENTION_MINUTES"),
+	only("transaction.max.timeout.ms", "TRANSACTION_MAX_TIMEOUT_MS"),
+	only("transactional.id.expiration.ms", "TRANSACTIONAL_ID_EXPIRATION_MS"),
 	only("offset.metadata.max.bytes", "OFFSET_METADATA_MAX_BYTES"),
 }
 

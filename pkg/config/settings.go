@@ -60,6 +60,8 @@ type Settings struct {
 	GroupEvictOnDisconnect       bool          `env:"GROUP_EVICT_ON_DISCONNECT" doc:"remove a group member 500 ms after its last connection closed instead of after its session timeout"`
 	OffsetsRetentionMinutes      int           `env:"OFFSETS_RETENTION_MINUTES" envDefault:"10080" allowed:"minutes, at least 1" doc:"how long the committed offsets of a group without members are kept"`
 	OffsetMetadataMaxBytes       int           `env:"OFFSET_METADATA_MAX_BYTES" envDefault:"4096" unit:"bytes" allowed:"0 to 2147483647" doc:"largest metadata beside a committed offset"`
+	TransactionMaxTimeoutMs      int           `env:"TRANSACTION_MAX_TIMEOUT_MS" envDefault:"900000" allowed:"1 to 2147483647" doc:"largest transaction.timeout.ms that a producer may ask for, in milliseconds"`
+	TransactionalIDExpirationMs  int64         `env:"TRANSACTIONAL_ID_EXPIRATION_MS" envDefault:"604800000" allowed:"1 to 2147483647" doc:"how long a transactional id that nobody uses is known, in milliseconds"`
 	LogLevel                     string        `env:"LOG_LEVEL" envDefault:"info" allowed:"debug, info, warn, error" doc:"least level that is logged"`
 	LogFormat                    string        `env:"LOG_FORMAT" envDefault:"text" allowed:"text, json" doc:"form of the log"`
 

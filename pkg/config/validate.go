@@ -66,6 +66,8 @@ func (s *Settings) problems() []problem {
 	add("GROUP_MAX_SIZE", within(int64(s.GroupMaxSize), 1, math.MaxInt32))
 	add("OFFSETS_RETENTION_MINUTES", within(int64(s.OffsetsRetentionMinutes), 1, math.MaxInt32))
 	add("OFFSET_METADATA_MAX_BYTES", within(int64(s.OffsetMetadataMaxBytes), 0, math.MaxInt32))
+	add("TRANSACTION_MAX_TIMEOUT_MS", within(int64(s.TransactionMaxTimeoutMs), 1, math.MaxInt32))
+	add("TRANSACTIONAL_ID_EXPIRATION_MS", within(s.TransactionalIDExpirationMs, 1, math.MaxInt32))
 	add("LOG_LEVEL", oneOf(s.LogLevel, "debug", "info", "warn", "error"))
 	add("LOG_FORMAT", oneOf(s.LogFormat, "text", "json"))
 	if len(all) == 0 { // the topics' configs are checked against the other settings
