@@ -34,17 +34,26 @@ type Appended struct {
 // only for a batch that its producer's state lets in: clients can't tell, and a repeat never needs the disk.
 // With flush.messages set, Append waits for the flush, as Kafka does.
 func (l *Log) Append(b record.Batch) (Appended, error) {
+	return l.append(b, producer.Unverified)
+}
+
+func (l *Log) append(b record.Batch, verified producer.Verified) (Appended, error) {
 	cfg := l.config.Load()
 	b, v, err := l.validate(b, cfg)
 	if err != nil {
 		l.o.Stats.Refused.Add(1)
 		return Appended{}, err
 	}
-	a, flush, err := l.appendValid(b, v, cfg)
+	a, flush, err := l.appendValid(b, v, cfg, verified)
+	return l.appended(a, len(b), flush, err)
+}
+
+// appended does what comes after every append of size bytes, without the lock.
+func (l *Log) appended(a Appended, size int, flush bool, err error) (Appended, error) {
 	switch {
 	case err == nil && !a.Duplicate:
 		l.o.Stats.Appends.Add(1)
-		l.o.Stats.Bytes.Add(int64(len(b)))
+		l.o.Stats.Bytes.Add(int64(size))
 		if l.refusing.Load() && l.refusing.Swap(false) {
 			l.logger().Info("appends succeed again")
 		}
@@ -110,7 +119,7 @@ func (l *Log) validate(b record.Batch, cfg *Config) (record.Batch, record.Verdic
 }
 
 // appendValid does what needs the lock. flush says that the append has to be flushed before it is answered.
-func (l *Log) appendValid(b record.Batch, v record.Verdict, cfg *Config) (a Appended, flush bool, err error) {
+func (l *Log) appendValid(b record.Batch, v record.Verdict, cfg *Config, verified producer.Verified) (a Appended, flush bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	appendTime := record.NoTimestamp
@@ -121,7 +130,7 @@ func (l *Log) appendValid(b record.Batch, v record.Verdict, cfg *Config) (a Appe
 		}
 		now := l.o.Clock.Now().UnixMilli()
 		l.expireLocked(now)
-		repeat, isRepeat, err := l.producers.Check(b, false)
+		repeat, isRepeat, err := l.producers.Check(b, verified)
 		if err != nil {
 			return Appended{}, false, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -135,14 +144,25 @@ func (l *Log) appendValid(b record.Batch, v record.Verdict, cfg *Config) (a Appe
 			return Appended{}, false, err
 		}
 	}
+	return l.storeLocked(b, v, appendTime, cfg)
+}
+
+// storeLocked stamps a batch that has passed all checks, writes it, and
+// publishes it: a reader that sees the new last stable offset finds what it aborted.
+func (l *Log) storeLocked(b record.Batch, v record.Verdict, appendTime int64, cfg *Config) (a Appended, flush bool, err error) {
 	at := l.marks.load()
 	record.Stamp(b, at.End, l.o.Epoch, v, appendTime)
 	if err := l.writeLocked(b, cfg); err != nil {
 		return Appended{}, false, err
 	}
-	if err := l.producers.Update(b); err != nil {
-		// Only a control batch can be unreadable, and a client's batch is none.
+	aborted, err := l.producers.Update(b)
+	if err != nil {
+		// Only a control batch can be unreadable, and those that are appended are ours.
 		l.logger().Error("producer state", "error", err)
+	}
+	if aborted != nil {
+		l.active.opened.Load().AddAborted(segment.AbortedTxn(*aborted))
+		l.aborts.Store(true)
 	}
 	at.End = b.LastOffset() + 1
 	l.last, l.known = producer.Binding{Offset: at.End, After: true, CRC: b.CRC()}, true

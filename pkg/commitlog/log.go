@@ -89,6 +89,7 @@ type Log struct {
 	watchers watchers
 	ended    atomic.Pointer[error] // what every call answers after Close or Abandon
 	refusing atomic.Bool           // the last append failed because of the disk, and that was logged
+	aborts   atomic.Bool           // there may be aborted transactions: without any, no read looks for them
 
 	// opened is the end offset at Open, where the current epoch starts.
 	opened int64

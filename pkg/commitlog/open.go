@@ -108,7 +108,7 @@ func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.parts = append(s.parts, &part{base: base, size: info.Size()})
+			s.parts = append(s.parts, &part{base: base, size: info.Size(), aborts: true})
 		case ok && suffix == snapshotSuffix:
 			s.snapshots = append(s.snapshots, base)
 		}
@@ -117,8 +117,16 @@ func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 	s.parts = s.parts[s.below:]
 	for _, e := range entries {
 		base, suffix, ok := parseName(e.Name())
-		if ok && !s.has(base) && suffix != snapshotSuffix {
+		switch {
+		case !ok || suffix == snapshotSuffix:
+		case !s.has(base):
 			s.remove = append(s.remove, e.Name())
+		case suffix == segment.TxnIndexSuffix:
+			info, err := e.Info()
+			if err != nil {
+				return nil, err
+			}
+			s.parts[find(s.parts, base)].aborts = info.Size() > 0
 		}
 	}
 	for len(s.snapshots) > 0 && (len(s.parts) == 0 || s.snapshots[0] < s.parts[0].base) {

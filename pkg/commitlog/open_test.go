@@ -169,7 +169,7 @@ func TestSnapshotBeyondTheEndIsRemoved(t *testing.T) {
 	put(t, disk, "notes.txt", "not ours")
 	l = mustOpen(t, testOptions(disk, 2))
 	cut := disk.CrashClone(crashfs.LoseUnsynced)
-	if got, want := names(t, cut), ".index .log .timeindex 1.snapshot notes.txt partition.metadata"; got != want {
+	if got, want := names(t, cut), ".index .log .timeindex .txnindex 1.snapshot notes.txt partition.metadata"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 	l.Abandon()

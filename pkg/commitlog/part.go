@@ -18,6 +18,7 @@ import (
 type part struct {
 	base   int64
 	size   int64 // of a sealed segment that has not been opened, in bytes
+	aborts bool  // such a segment may have aborted transactions: its .txnindex is not empty, or not there
 	opened atomic.Pointer[segment.Segment]
 	epoch  atomic.Int64 // of the first batch plus 1; 0: not looked up yet
 	told   atomic.Bool  // that it can't be walked

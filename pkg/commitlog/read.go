@@ -19,9 +19,6 @@ type Slice struct {
 // An AbortedTransaction is one that a read-committed consumer must drop.
 type AbortedTransaction struct{ ProducerID, FirstOffset int64 }
 
-// noneAborted is the answer of a log without aborted transactions.
-var noneAborted = []AbortedTransaction{}
-
 // Read returns a region from the batch that holds offset on (within one
 // segment, at most maxBytes, with wholeFirst at least one batch).
 // OFFSET_OUT_OF_RANGE outside [LogStart, End]; CORRUPT_MESSAGE for a segment
@@ -51,8 +48,14 @@ func (l *Log) Read(offset int64, maxBytes int, wholeFirst bool, iso kafka.Isolat
 	}
 	for i := max(find(parts, offset), 0); i < len(parts); i++ {
 		region, more, err := l.readPart(at, parts, i, offset, maxBytes, wholeFirst, iso)
-		if err != nil || !more {
+		if err != nil {
+			return s, err
+		}
+		if !more {
 			s.Region = region
+			if iso == kafka.ReadCommitted && l.aborts.Load() && (region.Length > 0 || maxBytes == 0) {
+				err = l.addAborted(&s, at, parts, i, offset)
+			}
 			return s, err
 		}
 	}

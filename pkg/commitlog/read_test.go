@@ -72,7 +72,7 @@ func TestReadCommittedStopsAtTheLastStableOffset(t *testing.T) {
 	l.mu.Lock()
 	open := batch(t, spec{n: 2, size: 100, timestamp: 2000, id: 2, txn: true})
 	open.SetBaseOffset(2)
-	if err := l.producers.Update(open); err != nil { // as if the batch at 2 had begun a transaction
+	if _, err := l.producers.Update(open); err != nil { // as if the batch at 2 had begun a transaction
 		t.Fatal(err)
 	}
 	l.mu.Unlock()

@@ -1,8 +1,8 @@
 package commitlog
 
 import (
-	"errors"
 	"math"
+	"slices"
 
 	"github.com/dozekafka/doze-kafka/pkg/producer"
 	"github.com/dozekafka/doze-kafka/pkg/record"
@@ -34,7 +34,19 @@ func (l *Log) recover(s *survey) error {
 		return err
 	}
 	l.begin(r.Next, l.o.Clean && r.Scanned == 0)
+	l.aborts.Store(anyAborts(s.parts))
 	return nil
+}
+
+// anyAborts says whether one of the parts may have aborted transactions.
+func anyAborts(parts []*part) bool {
+	return slices.ContainsFunc(parts, func(p *part) bool {
+		if s := p.opened.Load(); s != nil {
+			n, _ := s.AbortedKnown()
+			return n > 0
+		}
+		return p.aborts
+	})
 }
 
 // recoverNewest opens the newest segment. After a clean stop there is as a
@@ -51,17 +63,32 @@ func (l *Log) recoverNewest(p *part) (segment.Recovered, error) {
 		if err != nil {
 			return r, err
 		}
-		return r, l.replay(p, from)
+		if err := l.replay(p, from); err != nil {
+			return r, err
+		}
+		if _, known := s.AbortedKnown(); !known {
+			err = l.rebuildAbortedLocked(p, segment.ErrAborted)
+		}
+		return r, err
 	}
 	from, err := l.loadProducers(p.base)
 	if err != nil {
 		return segment.Recovered{}, err
 	}
-	s, r, err := segment.Recover(&l.segment, p.base, false, from, func(b record.Batch) { l.replayBatch(b) })
-	if err == nil {
-		p.opened.Store(s)
+	var found []segment.AbortedTxn
+	s, r, err := segment.Recover(&l.segment, p.base, false, from, func(b record.Batch) {
+		if aborted := l.replayBatch(b); aborted != nil {
+			found = append(found, segment.AbortedTxn(*aborted))
+		}
+	})
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	for _, a := range found {
+		s.AddAborted(a)
+	}
+	p.opened.Store(s)
+	return r, nil
 }
 
 // loadProducers takes the newest usable snapshot up to an offset, and the
@@ -86,37 +113,24 @@ func (l *Log) loadProducers(most int64) (from int64, err error) {
 // replay shows the batches of a part from an offset on to the producers. A
 // sealed segment that can't be walked to its end opens all the same (ST-14).
 func (l *Log) replay(p *part, from int64) error {
-	s, err := l.open(p)
-	if err != nil {
+	if _, err := l.open(p); err != nil {
 		return err
 	}
-	pos, err := s.Position(from)
-	if err != nil {
-		l.logger().Error("producers are not known in full", "error", l.readError(p, err))
-		return nil
-	}
-	var failed error
-	err = s.Batches(pos, func(pos int64, b record.Batch) bool {
-		if b.Control() {
-			b, failed = s.ReadBatch(pos) // the marker is in its record
-		}
-		if failed == nil {
-			l.replayBatch(b)
-		}
-		return failed == nil
-	})
-	if err := errors.Join(err, failed); err != nil {
+	if err := l.walkPart(p, from, func(b record.Batch) { l.replayBatch(b) }); err != nil {
 		l.logger().Error("producers are not known in full", "error", l.readError(p, err))
 	}
 	return nil
 }
 
-func (l *Log) replayBatch(b record.Batch) {
-	if err := l.producers.Update(b); err != nil {
+// replayBatch returns what the batch has aborted, if anything.
+func (l *Log) replayBatch(b record.Batch) *producer.Aborted {
+	aborted, err := l.producers.Update(b)
+	if err != nil {
 		l.logger().Error("a control batch is of no use", "error", err)
 	}
 	l.last = producer.Binding{Offset: b.LastOffset() + 1, After: true, CRC: b.CRC()}
 	l.known = true
+	return aborted
 }
 
 // dropSnapshots removes the snapshots beyond the end, durably before the first

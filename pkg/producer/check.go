@@ -9,15 +9,25 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/record"
 )
 
+// Verified is whether the coordinator vouches for a transactional batch (KIP-890).
+type Verified uint8
+
+// What the coordinator has said of a batch.
+const (
+	Unverified     Verified = iota // it was not asked: the batch may only go on with a transaction that is open here
+	VerifiedInTxn                  // the partition had been added to the transaction (Produce up to v11)
+	AddedByProduce                 // the Produce itself has added it (v12, transaction.version 2)
+)
+
 // Check judges a client's data batch before it is stored; it changes nothing.
 // A repeat of a cached batch is returned as such. Errors:
 // INVALID_PRODUCER_EPOCH (an older epoch than the last seen),
-// OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE. verified says that
-// the coordinator vouches for a transactional batch (KIP-890).
+// OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
 //
 // The rules and their order are those of UnifiedLog.analyzeAndValidateProducerState
-// and ProducerAppendInfo. A producer of which nothing is known may begin with any sequence.
-func (s *State) Check(b record.Batch, verified bool) (repeat Batch, isRepeat bool, err error) {
+// and ProducerAppendInfo. A producer of which nothing is known may begin with
+// any sequence, but not with transaction.version 2, where it begins anew with each epoch.
+func (s *State) Check(b record.Batch, v Verified) (repeat Batch, isRepeat bool, err error) {
 	id := b.ProducerID()
 	if id < 0 {
 		return Batch{}, false, nil
@@ -28,7 +38,7 @@ func (s *State) Check(b record.Batch, verified bool) (repeat Batch, isRepeat boo
 			return r, true, nil
 		}
 	}
-	if b.Transactional() && !verified && (e == nil || e.txnFirst == noOffset || e.epoch != b.ProducerEpoch()) {
+	if b.Transactional() && v == Unverified && !e.inTransaction(b.ProducerEpoch()) {
 		return Batch{}, false, fmt.Errorf("%w: producer %d: the batch is not part of an open transaction", kerr.InvalidTxnState, id)
 	}
 	last := noEpoch // of a producer of which nothing is known
@@ -37,6 +47,10 @@ func (s *State) Check(b record.Batch, verified bool) (repeat Batch, isRepeat boo
 	}
 	if epoch := b.ProducerEpoch(); epoch < last {
 		return Batch{}, false, fmt.Errorf("%w: producer %d: epoch %d is older than %d", kerr.InvalidProducerEpoch, id, epoch, last)
+	}
+	if v == AddedByProduce && b.BaseSequence() != 0 && (e == nil || e.count == 0) {
+		return Batch{}, false, fmt.Errorf("%w: producer %d epoch %d: its first sequence is %d",
+			kerr.OutOfOrderSequenceNumber, id, b.ProducerEpoch(), b.BaseSequence())
 	}
 	if e == nil {
 		return Batch{}, false, nil
@@ -49,6 +63,23 @@ func (s *State) Check(b record.Batch, verified bool) (repeat Batch, isRepeat boo
 		return Batch{}, false, fmt.Errorf("%w: producer %d: a batch outside its open transaction", kerr.InvalidTxnState, id)
 	}
 	return Batch{}, false, nil
+}
+
+// inTransaction says whether a transaction of this epoch is open. e may be nil.
+func (e *entry) inTransaction(epoch int16) bool {
+	return e != nil && e.txnFirst != noOffset && e.epoch == epoch
+}
+
+// Unvouched says whether the coordinator has to be asked before a transactional
+// batch of this producer and epoch may be appended: not if it goes on with a
+// transaction that is open here. INVALID_PRODUCER_EPOCH: the epoch is older
+// than the last seen (UnifiedLog.maybeStartTransactionVerification).
+func (s *State) Unvouched(id int64, epoch int16) (bool, error) {
+	e := s.producers[id]
+	if e != nil && epoch < e.epoch {
+		return false, fmt.Errorf("%w: producer %d: epoch %d is older than %d", kerr.InvalidProducerEpoch, id, epoch, e.epoch)
+	}
+	return !e.inTransaction(epoch), nil
 }
 
 // find looks for a cached batch with the epoch and sequences of b.

@@ -48,7 +48,7 @@ func TestStateAgreesWithASliceOfAllBatches(t *testing.T) {
 			case op < 5:
 				n := 1 + rng.IntN(4)
 				offset := p.end
-				if got, want := p.append(data(t, 1, epoch, next, n, 1, false), false), offsets(offset, n); got != want {
+				if got, want := p.append(data(t, 1, epoch, next, n, 1, false), Unverified), offsets(offset, n); got != want {
 					t.Fatalf("seed %d: next: %s, want %s", seed, got, want)
 				}
 				history = append(history, sent{next, n, offset})
@@ -59,7 +59,7 @@ func TestStateAgreesWithASliceOfAllBatches(t *testing.T) {
 				if i < CachedBatches {
 					want = repeatOf(h.offset)
 				}
-				if got := p.append(data(t, 1, epoch, h.sequence, h.n, 1, false), false); got != want {
+				if got := p.append(data(t, 1, epoch, h.sequence, h.n, 1, false), Unverified); got != want {
 					t.Fatalf("seed %d: repeat %d back: %s, want %s", seed, i, got, want)
 				}
 			case op == 8:

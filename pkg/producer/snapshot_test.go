@@ -12,10 +12,10 @@ func someState(t testing.TB) *State {
 	t.Helper()
 	p := &partition{}
 	for i := range int32(7) {
-		p.append(data(t, 4, 1, i*2, 2, 100+int64(i), false), false)
+		p.append(data(t, 4, 1, i*2, 2, 100+int64(i), false), Unverified)
 	}
-	p.append(data(t, 9, 0, 0, 1, 100, true), true)
-	p.append(data(t, 5, 0, 0, 1, 100, true), true)
+	p.append(data(t, 9, 0, 0, 1, 100, true), VerifiedInTxn)
+	p.append(data(t, 5, 0, 0, 1, 100, true), VerifiedInTxn)
 	p.take(marker(t, 5, 0, record.Abort, 3, 200))
 	return &p.state
 }
@@ -90,10 +90,10 @@ func BenchmarkCheckAndUpdate(b *testing.B) {
 	batch := data(b, 1, 0, 0, 1, 0, false)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := s.Check(batch, false); err != nil {
+		if _, _, err := s.Check(batch, Unverified); err != nil {
 			b.Fatal(err)
 		}
-		if err := s.Update(batch); err != nil {
+		if _, err := s.Update(batch); err != nil {
 			b.Fatal(err)
 		}
 		batch.SetBaseOffset(batch.LastOffset() + 1)

@@ -45,28 +45,37 @@ func marker(t testing.TB, id int64, epoch int16, kind record.ControlType, coordi
 	return b
 }
 
-func (p *partition) append(b record.Batch, verified bool) string {
+func (p *partition) append(b record.Batch, verified Verified) string {
 	repeat, isRepeat, err := p.state.Check(b, verified)
 	switch {
 	case err != nil:
-		ke, ok := errors.AsType[*kerr.Error](err)
-		if !ok {
-			return "not a Kafka error: " + err.Error()
-		}
-		return ke.Message
+		return code(err)
 	case isRepeat:
 		return fmt.Sprintf("repeat of offset %d timestamp %d", repeat.BaseOffset(), repeat.Timestamp)
 	}
 	return p.take(b)
 }
 
+func code(err error) string {
+	ke, ok := errors.AsType[*kerr.Error](err)
+	if !ok {
+		return "not a Kafka error: " + err.Error()
+	}
+	return ke.Message
+}
+
 func (p *partition) take(b record.Batch) string {
 	b.SetBaseOffset(p.end)
-	if err := p.state.Update(b); err != nil {
+	aborted, err := p.state.Update(b)
+	if err != nil {
 		return err.Error()
 	}
 	p.end = b.LastOffset() + 1
-	return fmt.Sprintf("offsets %d-%d", b.BaseOffset(), b.LastOffset())
+	out := fmt.Sprintf("offsets %d-%d", b.BaseOffset(), b.LastOffset())
+	if aborted != nil {
+		out += fmt.Sprintf(" aborted %d from %d to %d, stable %d", aborted.ProducerID, aborted.First, aborted.Last, aborted.LastStable)
+	}
+	return out
 }
 
 func (p *partition) describe() string {
@@ -99,7 +108,7 @@ func (p *partition) describe() string {
 func (p *partition) run(t *testing.T, line string) string {
 	fields := strings.Fields(line)
 	args := map[string]int64{"n": 1, "ts": 1000}
-	txn, verified, kind := false, false, record.Commit
+	txn, verified, kind, bumped := false, Unverified, record.Commit, false
 	for _, f := range fields[1:] {
 		key, value, ok := strings.Cut(f, "=")
 		switch {
@@ -110,9 +119,13 @@ func (p *partition) run(t *testing.T, line string) string {
 			}
 			args[key] = n
 		case f == "txn":
-			txn, verified = true, true
+			txn, verified = true, VerifiedInTxn
 		case f == "unverified":
-			verified = false
+			verified = Unverified
+		case f == "added":
+			verified = AddedByProduce
+		case f == "bumped":
+			bumped = true
 		case f == "abort":
 			kind = record.Abort
 		}
@@ -122,7 +135,24 @@ func (p *partition) run(t *testing.T, line string) string {
 	case "append":
 		return p.append(data(t, id, epoch, int32(args["seq"]), int(args["n"]), args["ts"], txn), verified)
 	case "marker":
-		return p.take(marker(t, id, epoch, kind, int32(args["coordinator"]), args["ts"]))
+		m := Marker{ProducerID: id, Epoch: epoch, CoordinatorEpoch: int32(args["coordinator"]), Bumped: bumped}
+		if err := p.state.CheckMarker(m); err != nil {
+			return code(err)
+		}
+		ended := ""
+		if p.state.Ended(m) {
+			ended = " again"
+		}
+		return p.take(marker(t, id, epoch, kind, m.CoordinatorEpoch, args["ts"])) + ended
+	case "verify":
+		ask, err := p.state.Unvouched(id, epoch)
+		if err != nil {
+			return code(err)
+		}
+		return fmt.Sprintf("ask %v", ask)
+	case "open":
+		epoch, first, ok := p.state.Open(id)
+		return fmt.Sprintf("epoch %d first %d %v", epoch, first, ok)
 	case "expire":
 		return fmt.Sprintf("%d gone", p.state.Expire(args["now"], args["after"]))
 	case "restart":

@@ -135,7 +135,7 @@ func (s *Segment) Flush() error {
 	return syncFile(file)
 }
 
-// Seal trims what was allocated ahead, writes the indexes (with .txnindex, so
+// Seal trims what was allocated ahead, writes the indexes (an empty .txnindex too, so
 // that missing and empty differ) and makes the content of all durable; the names of the
 // indexes are so once the caller has synced the directory, as it must for the next segment's.
 // The segment takes no more after it. After an error it is as before: an error that wraps ErrSync is final for
@@ -158,9 +158,6 @@ func (s *Segment) Seal() error {
 	if err := s.WriteIndexes(true); err != nil {
 		return err
 	}
-	if err := s.makeTxnIndex(); err != nil {
-		return err
-	}
 	s.indexMu.Lock()
 	s.repaired = false // a wrong index of the active segment can be rebuilt from now on
 	s.indexMu.Unlock()
@@ -171,14 +168,4 @@ func (s *Segment) Seal() error {
 	s.mu.Unlock()
 	s.unpin()
 	return nil
-}
-
-// makeTxnIndex makes the empty index of aborted transactions. It has no
-// content to sync, and its name is synced with the directory.
-func (s *Segment) makeTxnIndex() error {
-	f, err := s.opts.FS.OpenFile(s.opts.path(s.base, TxnIndexSuffix), readWrite|createFlag, filePerm)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }

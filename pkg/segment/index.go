@@ -131,11 +131,7 @@ func (s *Segment) writeIndex(x *index, sync bool) error {
 		}
 	}
 	if len(tail) > 0 {
-		n, err := file.WriteAt(tail, at)
-		if err == nil && n < len(tail) {
-			err = fmt.Errorf("%s: wrote %d of %d bytes: %w", file.Name(), n, len(tail), io.ErrShortWrite)
-		}
-		if err != nil {
+		if err := writeFull(file, tail, at); err != nil {
 			return err
 		}
 	}
@@ -150,6 +146,15 @@ func (s *Segment) writeIndex(x *index, sync bool) error {
 	// Without it a power cut after a clean stop or a roll may lose entries,
 	// and the next open reads the whole log to make them again.
 	return syncFile(file)
+}
+
+// writeFull writes all of b.
+func writeFull(file vfs.File, b []byte, at int64) error {
+	n, err := file.WriteAt(b, at)
+	if err == nil && n < len(b) {
+		err = fmt.Errorf("%s: wrote %d of %d bytes: %w", file.Name(), n, len(b), io.ErrShortWrite)
+	}
+	return err
 }
 
 // WriteIndexes writes the index entries that are still only in memory,
@@ -172,7 +177,10 @@ func (s *Segment) writeIndexes(sync bool) error {
 	if err := s.writeIndex(&s.offsets, sync); err != nil {
 		return err
 	}
-	return s.writeIndex(&s.times, sync)
+	if err := s.writeIndex(&s.times, sync); err != nil {
+		return err
+	}
+	return s.writeTxns(sync)
 }
 
 // noteLocked enters a batch at a position into the indexes as Kafka does

@@ -13,7 +13,8 @@ import (
 // Open opens a sealed segment without reading its log but for a few headers;
 // indexes that are missing, truncated or do not match are rebuilt from it, and
 // that is logged (ST-8). A log that can't be walked to its end opens all the
-// same: what can be read of it is served (ST-14, ST-63).
+// same: what can be read of it is served (ST-14, ST-63). Whether its aborted
+// transactions are known AbortedKnown says: to find them takes the segments before it.
 func Open(o *Options, base int64) (*Segment, error) {
 	s := newSegment(o, base, readOnly)
 	s.sealed.Store(true)
@@ -36,6 +37,7 @@ func Open(o *Options, base int64) (*Segment, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.checkTxns(file)
 	return s, nil
 }
 

@@ -29,6 +29,10 @@ type Recovered struct {
 // was checked, but never more than 1 MiB: a view of HeaderSize bytes
 // otherwise. It is valid until visit returns.
 //
+// Of a log that was checked, visit has seen all transactions that were aborted if
+// replay is not above base, and the caller adds them (AddAborted). Otherwise they
+// are taken from .txnindex, unless AbortedKnown says no.
+//
 // An error of the disk is returned and cuts nothing.
 func Recover(o *Options, base int64, clean bool, replay int64, visit func(h record.Batch)) (*Segment, Recovered, error) {
 	s := newSegment(o, base, readWrite)
@@ -60,6 +64,7 @@ func (s *Segment) recover(clean bool, replay int64, visit func(record.Batch)) (R
 			err = t.rot
 		}
 		if err == nil {
+			s.checkTxns(s.active)
 			if t.next > s.base {
 				s.recent.add(t.last.pos, t.last.last)
 			}
@@ -69,6 +74,8 @@ func (s *Segment) recover(clean bool, replay int64, visit func(record.Batch)) (R
 			"file", s.logFile.name, "error", err)
 	}
 	s.resetIndexes()
+	s.txns.resetLocked(nil) // nobody else has the segment yet
+	s.txns.known = replay <= s.base
 	return s.scan(size, replay, visit)
 }
 

@@ -98,6 +98,7 @@ type Segment struct {
 	mu      sync.Mutex // a leaf, never held over the disk; guards all below
 	offsets index
 	times   index
+	txns    txnIndex
 	indexed int64 // position of the batch of the last offset entry; 0 if there is none
 	largest entry // largest timestamp and relative last offset of the first batch that has it
 	recent  *recent
@@ -114,6 +115,7 @@ func newSegment(o *Options, base int64, logFlag int) *Segment {
 		logFile: newHandle(o, o.path(base, LogSuffix), logFlag),
 		offsets: newIndex(o, o.path(base, IndexSuffix), offsetEntry),
 		times:   newIndex(o, o.path(base, TimeIndexSuffix), timeEntry),
+		txns:    txnIndex{file: newHandle(o, o.path(base, TxnIndexSuffix), readWrite)},
 		largest: entry{record.NoTimestamp, 0},
 	}
 	s.first.Store(unknown)
@@ -130,6 +132,7 @@ func Create(o *Options, base int64) (*Segment, error) {
 		return nil, err
 	}
 	s.activate(file)
+	s.txns.known = true
 	return s, nil
 }
 
@@ -195,7 +198,7 @@ func (s *Segment) Close() error {
 	if s.active != nil {
 		errs = append(errs, s.trim())
 	}
-	errs = append(errs, s.offsets.file.shut(), s.times.file.shut(), s.logFile.shut())
+	errs = append(errs, s.offsets.file.shut(), s.times.file.shut(), s.txns.file.shut(), s.logFile.shut())
 	s.unpin()
 	return errors.Join(errs...)
 }
@@ -218,7 +221,7 @@ func (s *Segment) Remove() error {
 		err = s.times.file.remove()
 	}
 	if err == nil {
-		err = removeIfThere(s.opts.FS, s.opts.path(s.base, TxnIndexSuffix))
+		err = s.txns.file.remove()
 	}
 	if err == nil {
 		err = s.logFile.remove()
