@@ -56,16 +56,18 @@ func (t *Tx) HasGroup(name string) bool { return t.get(bucketGroups, groupKey(na
 // PutGroup stores a group. Its name has at most MaxGroupName bytes.
 func (t *Tx) PutGroup(g Group) error { return t.put(bucketGroups, groupKey(g.Name), encodeGroup(g)) }
 
-// DropGroup removes a group and its offsets.
+// DropGroup removes a group, its offsets, and what transactions have staged for it.
 func (t *Tx) DropGroup(name string) error {
 	if t.HasGroup(name) {
 		if err := t.drop(bucketGroups, groupKey(name)); err != nil {
 			return err
 		}
 	}
-	for _, k := range t.keys(bucketOffsets, groupKey(name)) {
-		if err := t.drop(bucketOffsets, k); err != nil {
-			return err
+	for _, bucket := range [][]byte{bucketOffsets, bucketStaged} {
+		for _, k := range t.keys(bucket, groupKey(name)) {
+			if err := t.drop(bucket, k); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -48,13 +48,21 @@ func (t *Tx) Offsets(group string) iter.Seq2[Offset, error] {
 	}
 }
 
-// DropOffsetsIf removes the offsets that drop says, of all groups. It reads
+// DropOffsetsIf removes the offsets that drop says, of all groups, committed or staged. It reads
 // all there are: that is for what happens seldom.
 func (t *Tx) DropOffsetsIf(drop func(group string, o Offset) bool) error {
+	if err := t.dropOffsetsIf(bucketOffsets, 0, drop); err != nil {
+		return err
+	}
+	return t.dropOffsetsIf(bucketStaged, producerIDSize, drop)
+}
+
+// dropOffsetsIf does so in a bucket whose keys have so many bytes after an offset's.
+func (t *Tx) dropOffsetsIf(bucket []byte, tail int, drop func(group string, o Offset) bool) error {
 	var keys [][]byte
-	c := t.bolt.Bucket(bucketOffsets).Cursor()
+	c := t.bolt.Bucket(bucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
-		group, o, err := decodeOffset(k, v)
+		group, o, err := decodeOffset(k[:max(0, len(k)-tail)], v)
 		if err != nil {
 			return err
 		}
@@ -63,7 +71,7 @@ func (t *Tx) DropOffsetsIf(drop func(group string, o Offset) bool) error {
 		}
 	}
 	for _, k := range keys {
-		if err := t.drop(bucketOffsets, k); err != nil {
+		if err := t.drop(bucket, k); err != nil {
 			return err
 		}
 	}

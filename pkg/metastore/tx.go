@@ -19,6 +19,8 @@ import (
 //	log-starts  topic id, int32     -> uint8 version 1, int64
 //	groups      group               -> see encodeGroup
 //	offsets     group, topic, int32 -> see encodeOffset
+//	transactions id                 -> see encodeTransaction
+//	staged      group, topic, int32, int64 producer id -> see encodeOffset
 //	brokers     see ClusterConfigs  -> uint8 version 1, see appendConfigs
 //
 // Log starts are keyed by topic id, so that those of a deleted topic are never
@@ -31,7 +33,10 @@ var (
 	bucketOffsets   = []byte("offsets")
 	bucketBrokers   = []byte("brokers")
 
-	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets, bucketBrokers}
+	bucketTransactions = []byte("transactions")
+	bucketStaged       = []byte("staged")
+
+	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets, bucketBrokers, bucketTransactions, bucketStaged}
 	// firstBuckets are in every file; the others are added to one of an earlier build.
 	firstBuckets = buckets[:3]
 
