@@ -53,6 +53,7 @@ var rows = map[string]row{
 	"topic":         {3, nil},
 	"group":         {3, nil},
 	"cleaner":       {4, nil},
+	"txn":           {4, nil},
 	"handler":       {5, []string{kmsg}},
 	"control":       {5, []string{"github.com/VictoriaMetrics/metrics"}},
 	"broker":        {6, nil},

@@ -42,6 +42,10 @@ func (b *Broker) metrics() []control.Metric {
 		count("offline_partitions", &logs.Offline),
 		count("recovered_bytes", &logs.Recovered),
 		count("cut_bytes", &logs.Cut),
+		gauge("ongoing_transactions", b.storage.txns.Ongoing),
+		count("committed_transactions", &b.storage.txns.Stats().Committed),
+		count("aborted_transactions", &b.storage.txns.Stats().Aborted),
+		count("timed_out_transactions", &b.storage.txns.Stats().TimedOut),
 	}
 	for key, name := range handler.Names() {
 		all = append(all, control.Metric{

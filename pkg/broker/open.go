@@ -169,7 +169,7 @@ func (b *Broker) assemble() error {
 	b.server = server.New(server.Options{
 		Handler: handler.Watch(handler.New(handler.Deps{
 			Registry: b.storage.topics, Groups: b.storage.groups, Settings: s, Endpoint: b.endpoint, Sessions: b.sessions,
-			ProducerIDs: handler.NewProducerIDs(b.storage.store), Logger: b.log, Clock: b.opts.clock,
+			Transactions: b.storage.txns, Logger: b.log, Clock: b.opts.clock,
 			ClusterID: b.storage.clusterID, NodeID: s.NodeID, Epoch: b.storage.epoch,
 		}), b.endpoint, b.watch),
 		Logger:                b.log,
@@ -210,6 +210,11 @@ func (b *Broker) run() {
 	b.serving.Go(func() {
 		if err := b.cleaner.Run(ctx); err != nil {
 			b.fail(fmt.Errorf("cleaner: %w", err))
+		}
+	})
+	b.serving.Go(func() {
+		if err := b.storage.txns.Run(ctx); err != nil {
+			b.fail(fmt.Errorf("transactions: %w", err))
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 	"github.com/dozekafka/doze-kafka/pkg/segment"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
+	"github.com/dozekafka/doze-kafka/pkg/txn"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 )
 
@@ -38,6 +39,7 @@ type storage struct {
 	store     *metastore.Store
 	topics    *topic.Registry
 	groups    *group.Coordinator
+	txns      *txn.Coordinator
 	stats     *commitlog.Stats
 	clusterID string
 	epoch     int32
@@ -81,7 +83,19 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 	}
 	// The offsets of topics that are gone go with them, so the topics are known by now.
 	st.groups, err = group.Open(group.Options{Store: st.store, Clock: o.clock, Logger: o.logger, Settings: s, Topic: st.image, Unclean: !st.last.clean})
-	return st, err
+	if err != nil {
+		return nil, err
+	}
+	st.txns, err = txn.Open(txn.Options{
+		Store: st.store, Topics: st.topics, Groups: st.groups, Clock: o.clock, Logger: o.logger, Settings: s, Epoch: st.epoch,
+		Clean: st.last.clean,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Before anybody can ask: a read_committed consumer finds what was committed (TX-6).
+	st.txns.Recover(ctx)
+	return st, nil
 }
 
 // image is what the groups know of a topic.
@@ -154,6 +168,7 @@ func (st *storage) begin(tx *metastore.Tx, s *config.Settings) (err error) {
 // openStorage from the last step to the first.
 func (st *storage) close() error {
 	// What groups have not written says nothing of partitions: the mark does not depend on it.
+	st.txns.Close() // before the groups and logs, which the ends of transactions still write to
 	groups := st.groups.Close()
 	err := st.topics.Close()
 	unverified := st.topics.Unverified()

@@ -143,7 +143,9 @@ type OffsetToCommit struct {
 type FetchOffsetsRequest struct {
 	Group string
 	// All asks for everything the group has, Partitions is empty then.
-	All        bool
+	All bool
+	// Stable: v7. UNSTABLE_OFFSET_COMMIT for a partition that an open transaction has staged an offset of (KIP-447).
+	Stable     bool
 	Partitions []OffsetOf
 }
 
@@ -171,6 +173,7 @@ type FetchedOffset struct {
 	Offset      int64
 	LeaderEpoch int32
 	Metadata    string
+	Err         error
 }
 
 // A DeleteOffsetsRequest is an OffsetDelete. The caller has refused partitions that do not exist.

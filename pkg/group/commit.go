@@ -48,7 +48,9 @@ func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []e
 		}
 	}
 	done := make(chan error, 1)
-	g.submitCommitLocked(func(tx *metastore.Tx) error { return putOffsets(tx, req, errs, now, expires) }, done)
+	g.submitCommitLocked(func(tx *metastore.Tx) error {
+		return putOffsets(tx, req, errs, now, expires, func(o metastore.Offset) error { return tx.PutOffset(req.Group, o) })
+	}, done)
 	g.mu.Unlock()
 	if err := <-done; err != nil {
 		return fill(errs, fmt.Errorf("commit offsets of group %q: %w: %w", req.Group, kerr.NotCoordinator, err))
@@ -88,7 +90,7 @@ func utf16Length(s string) int {
 
 // putOffsets stores those that have no error. The topic is looked up in the
 // same transaction: a deletion either comes first, or finds the offset (GR-7).
-func putOffsets(tx *metastore.Tx, req *CommitRequest, errs []error, now, expires time.Time) error {
+func putOffsets(tx *metastore.Tx, req *CommitRequest, errs []error, now, expires time.Time, put func(metastore.Offset) error) error {
 	var topic string
 	var id kafka.TopicID
 	there := false
@@ -110,7 +112,7 @@ func putOffsets(tx *metastore.Tx, req *CommitRequest, errs []error, now, expires
 		}
 		row := metastore.Offset{Topic: o.Topic, Partition: o.Partition, TopicID: o.TopicID, Offset: o.Offset,
 			LeaderEpoch: o.LeaderEpoch, Metadata: o.Metadata, Committed: now, Expires: expires}
-		if err := tx.PutOffset(req.Group, row); err != nil {
+		if err := put(row); err != nil {
 			return err
 		}
 	}
@@ -128,7 +130,7 @@ func (g *group) submitCommitLocked(change func(*metastore.Tx) error, done chan<-
 		if err := change(tx); err != nil {
 			return err
 		}
-		if put = needed && tx.HasOffsets(g.name); put {
+		if put = needed && (tx.HasOffsets(g.name) || tx.HasStaged(g.name)); put {
 			return tx.PutGroup(row)
 		}
 		return nil
@@ -157,7 +159,7 @@ func (c *Coordinator) FetchOffsets(req *FetchOffsetsRequest) FetchOffsetsRespons
 	var out []FetchedOffset
 	err := c.o.Store.View(func(tx *metastore.Tx) (err error) {
 		if req.All {
-			out, err = allOffsets(tx, req.Group)
+			out, err = allOffsets(tx, req)
 			return err
 		}
 		out, err = someOffsets(tx, req)
@@ -172,15 +174,24 @@ func (c *Coordinator) FetchOffsets(req *FetchOffsetsRequest) FetchOffsetsRespons
 	return FetchOffsetsResponse{Offsets: out}
 }
 
-func allOffsets(tx *metastore.Tx, group string) ([]FetchedOffset, error) {
+func allOffsets(tx *metastore.Tx, req *FetchOffsetsRequest) ([]FetchedOffset, error) {
 	out := []FetchedOffset{}
-	for o, err := range tx.Offsets(group) {
+	for o, err := range tx.Offsets(req.Group) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, fetched(o))
+		f := fetched(o)
+		f.unstable(tx, req)
+		out = append(out, f)
 	}
 	return out, nil
+}
+
+// unstable hides an offset that an open transaction may change, if that was asked for.
+func (f *FetchedOffset) unstable(tx *metastore.Tx, req *FetchOffsetsRequest) {
+	if req.Stable && tx.Staged(req.Group, f.Topic, f.Partition) {
+		f.Offset, f.LeaderEpoch, f.Metadata, f.Err = -1, -1, "", kerr.UnstableOffsetCommit
+	}
 }
 
 func someOffsets(tx *metastore.Tx, req *FetchOffsetsRequest) ([]FetchedOffset, error) {
@@ -190,11 +201,11 @@ func someOffsets(tx *metastore.Tx, req *FetchOffsetsRequest) ([]FetchedOffset, e
 		if err != nil {
 			return nil, err
 		}
+		out[i] = FetchedOffset{Topic: p.Topic, Partition: p.Partition, Offset: -1, LeaderEpoch: -1}
 		if ok && (p.TopicID.IsZero() || p.TopicID == o.TopicID) {
 			out[i] = fetched(o)
-			continue
 		}
-		out[i] = FetchedOffset{Topic: p.Topic, Partition: p.Partition, Offset: -1, LeaderEpoch: -1}
+		out[i].unstable(tx, req)
 	}
 	return out, nil
 }

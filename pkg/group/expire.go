@@ -51,7 +51,9 @@ func (c *Coordinator) ExpireOffsets(ctx context.Context) (int, error) {
 		version := g.version
 		g.mu.Unlock()
 		var offsets []metastore.Offset
+		staged := false
 		err := c.o.Store.View(func(tx *metastore.Tx) error {
+			staged = tx.HasStaged(g.name)
 			for o, err := range tx.Offsets(g.name) {
 				if err != nil {
 					return err
@@ -62,6 +64,9 @@ func (c *Coordinator) ExpireOffsets(ctx context.Context) (int, error) {
 		})
 		if err != nil {
 			return 0, fmt.Errorf("expire offsets of group %q: %w", g.name, err)
+		}
+		if staged {
+			continue // an open transaction keeps them, and the group
 		}
 		g.mu.Lock()
 		waits = append(waits, g.expireOffsets(offsets, version, &dropped))

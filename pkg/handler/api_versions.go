@@ -11,14 +11,16 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/server"
 )
 
-// metadata.version is the one feature of Kafka's that exists here; its
-// supported range and level are those of Kafka 4.4.0, as it was recorded
-// (MetadataVersion; from 3.3-IV3).
-const (
-	metadataVersion      = "metadata.version"
-	metadataVersionMin   = 7
-	metadataVersionLevel = 33
-)
+// features are those of Kafka's that exist here, with the supported ranges of
+// Kafka 4.4.0, as it was recorded; the greatest level is the finalized one, as there (Feature, MetadataVersion
+// from 3.3-IV3; with transaction.version 2 clients leave out AddPartitionsToTxn and AddOffsetsToTxn, KIP-890).
+var features = []struct {
+	name     string
+	min, max int16
+}{
+	{"metadata.version", 7, 33},
+	{"transaction.version", 0, 2},
+}
 
 // softwareName is what a client may call itself and its version (KIP-511, ApiVersionsRequest.isValid).
 var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
@@ -76,12 +78,17 @@ func (h *Handler) answerApiVersions(req *server.Request, body *kmsg.ApiVersionsR
 // epoch of the finalized ones grows with each start: they can change in no
 // other way. (Kafka's is the offset of its last metadata record.)
 func (h *Handler) answerFeatures(resp *kmsg.ApiVersionsResponse) {
-	supported := kmsg.NewApiVersionsResponseSupportedFeature()
-	supported.Name, supported.MinVersion, supported.MaxVersion = metadataVersion, metadataVersionMin, metadataVersionLevel
-	finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
-	finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = metadataVersion, metadataVersionLevel, metadataVersionLevel
-	resp.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{supported}
-	resp.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{finalized}
+	for _, f := range features {
+		finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
+		finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = f.name, f.max, f.max
+		resp.FinalizedFeatures = append(resp.FinalizedFeatures, finalized)
+		if f.min == 0 && resp.GetVersion() < 4 {
+			continue // a range from 0 is told from v4 on (ApiVersionsResponse.maybeFilterSupportedFeatureKeys)
+		}
+		supported := kmsg.NewApiVersionsResponseSupportedFeature()
+		supported.Name, supported.MinVersion, supported.MaxVersion = f.name, f.min, f.max
+		resp.SupportedFeatures = append(resp.SupportedFeatures, supported)
+	}
 	resp.FinalizedFeaturesEpoch = int64(h.Epoch)
 }
 

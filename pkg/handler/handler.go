@@ -21,19 +21,20 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/group"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
+	"github.com/dozekafka/doze-kafka/pkg/txn"
 )
 
 // Deps is what the APIs work on. All fields are required.
 type Deps struct {
-	Registry    *topic.Registry
-	Groups      *group.Coordinator
-	Settings    *config.Settings
-	Endpoint    *endpoint.Endpoint
-	Sessions    *fetchsession.Cache
-	ProducerIDs *ProducerIDs
-	Clock       clock.Clock // of fetch sessions
-	Logger      *slog.Logger
-	ClusterID   string
+	Registry     *topic.Registry
+	Groups       *group.Coordinator
+	Settings     *config.Settings
+	Endpoint     *endpoint.Endpoint
+	Sessions     *fetchsession.Cache
+	Transactions *txn.Coordinator
+	Clock        clock.Clock // of fetch sessions
+	Logger       *slog.Logger
+	ClusterID    string
 	// NodeID is the one broker's id: it leads every partition and coordinates everything.
 	NodeID int32
 	// Epoch is the broker epoch of this start, and so the leader epoch of every partition (ST-57).

@@ -41,7 +41,6 @@ func TestInitProducerIDRefuses(t *testing.T) {
 			since int16
 		}{
 			{kmsg.StringPtr(""), -1, -1, kerr.InvalidRequest, 0},
-			{kmsg.StringPtr("tx"), -1, -1, kerr.UnsupportedVersion, 0},
 			{nil, 5, -1, kerr.InvalidRequest, 3},
 			{nil, -1, 5, kerr.InvalidRequest, 3},
 		} {

@@ -25,6 +25,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/segment"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
+	"github.com/dozekafka/doze-kafka/pkg/txn"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
@@ -101,14 +102,17 @@ func (k *kit) open(settings *config.Settings) {
 		return kafka.TopicImage{Name: name, ID: t.ID(), Partitions: t.Partitions()}, true
 	}})
 	check(k.t, err)
+	txns, err := txn.Open(txn.Options{Store: k.store, Topics: registry, Groups: groups, Clock: clock.System, Logger: logger, Settings: settings, Epoch: testEpoch, Clean: true})
+	check(k.t, err)
 	self, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
 	check(k.t, err)
 	k.Handler = New(Deps{
 		Registry: registry, Groups: groups, Settings: settings, Endpoint: self, Sessions: fetchsession.New(0, nil),
-		ProducerIDs: NewProducerIDs(k.store), Clock: clock.System, Logger: logger, ClusterID: testCluster, NodeID: testNode, Epoch: testEpoch,
+		Transactions: txns, Clock: clock.System, Logger: logger, ClusterID: testCluster, NodeID: testNode, Epoch: testEpoch,
 	})
 	k.conn = &server.ConnInfo{ID: 1, Listener: "PLAINTEXT", Local: tcp("127.0.0.1:9092"), Remote: tcp("127.0.0.1:50000")}
 	k.close = func() {
+		txns.Close()
 		_ = groups.Close()   // a test may have broken the store
 		_ = registry.Close() // a test may have broken the disk
 		_ = k.store.Close()  // or its commits

@@ -17,7 +17,7 @@ import (
 // not asked. The answer comes when the offsets are on disk (ST-80).
 func (h *Handler) offsetCommit(ctx context.Context, req *server.Request) kmsg.Response {
 	body := req.Body.(*kmsg.OffsetCommitRequest)
-	c := committer{h: h, version: req.Version, places: make(map[topicKey]int, len(body.Topics))}
+	c := committer{h: h, byID: req.Version >= 10, places: make(map[topicKey]int, len(body.Topics))}
 	c.commit = group.CommitRequest{
 		Group: body.Group, MemberID: body.MemberID, InstanceID: body.InstanceID, Generation: body.Generation, Version: req.Version,
 		Retention: -1,
@@ -29,18 +29,7 @@ func (h *Handler) offsetCommit(ctx context.Context, req *server.Request) kmsg.Re
 		c.sort(i, &body.Topics[i])
 	}
 	if len(c.commit.Offsets) > 0 {
-		// Kafka answers as the group does where nothing was refused before, and merges the two by topic otherwise.
-		whole := len(c.topics) == 0
-		for i, err := range h.Groups.CommitOffsets(ctx, &c.commit) {
-			var code int16
-			if err != nil {
-				code = h.code(req, err)
-			}
-			if whole && (i == 0 || c.from[i] != c.from[i-1]) {
-				delete(c.places, c.keys[i]) // a topic that the request has twice is answered twice
-			}
-			c.answer(c.keys[i], c.commit.Offsets[i].Partition, code)
-		}
+		c.answerAll(req, h.Groups.CommitOffsets(ctx, &c.commit))
 	}
 	resp := kmsg.NewPtrOffsetCommitResponse()
 	resp.SetVersion(req.Version)
@@ -61,13 +50,13 @@ type topicKey struct {
 
 // A committer takes an OffsetCommit apart: what is there goes to the group, what is not is answered.
 type committer struct {
-	h       *Handler
-	version int16
-	commit  group.CommitRequest
-	keys    []topicKey // of commit.Offsets
-	from    []int      // of commit.Offsets: which topic of the request
-	topics  []kmsg.OffsetCommitResponseTopic
-	places  map[topicKey]int // in topics
+	h      *Handler
+	byID   bool // the version tells topics by their ids
+	commit group.CommitRequest
+	keys   []topicKey // of commit.Offsets
+	from   []int      // of commit.Offsets: which topic of the request
+	topics []kmsg.OffsetCommitResponseTopic
+	places map[topicKey]int // in topics
 }
 
 // sort takes one topic of the request, the nth.
@@ -75,7 +64,7 @@ func (c *committer) sort(n int, in *kmsg.OffsetCommitRequestTopic) {
 	key := topicKey{name: in.Topic}
 	t, ok := c.h.Registry.Lookup(in.Topic)
 	unknown := kerr.UnknownTopicOrPartition
-	if c.version >= 10 {
+	if c.byID {
 		key = topicKey{id: in.TopicID}
 		t, ok = c.h.Registry.LookupID(in.TopicID)
 		unknown = kerr.UnknownTopicID
@@ -96,6 +85,22 @@ func (c *committer) sort(n int, in *kmsg.OffsetCommitRequestTopic) {
 				Topic: t.Name(), TopicID: t.ID(), Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: orEmpty(p.Metadata),
 			})
 		}
+	}
+}
+
+// answerAll answers what the group was asked for. Kafka answers as the group
+// does where nothing was refused before, and merges the two by topic otherwise.
+func (c *committer) answerAll(req *server.Request, errs []error) {
+	whole := len(c.topics) == 0
+	for i, err := range errs {
+		var code int16
+		if err != nil {
+			code = c.h.code(req, err)
+		}
+		if whole && (i == 0 || c.from[i] != c.from[i-1]) {
+			delete(c.places, c.keys[i]) // a topic that the request has twice is answered twice
+		}
+		c.answer(c.keys[i], c.commit.Offsets[i].Partition, code)
 	}
 }
 

@@ -76,7 +76,7 @@ func (h *Handler) fetchOneGroup(req *server.Request, body *kmsg.OffsetFetchReque
 // allOffsets is everything that a group has committed. v10 tells topics by
 // their ids: one that is gone by now has none.
 func (h *Handler) allOffsets(req *server.Request, name string) ([]kmsg.OffsetFetchResponseGroupTopic, error) {
-	fetched := h.Groups.FetchOffsets(&group.FetchOffsetsRequest{Group: name, All: true})
+	fetched := h.Groups.FetchOffsets(&group.FetchOffsetsRequest{Group: name, All: true, Stable: stable(req)})
 	if fetched.Err != nil {
 		return nil, fetched.Err
 	}
@@ -104,7 +104,7 @@ func (h *Handler) allOffsets(req *server.Request, name string) ([]kmsg.OffsetFet
 
 // someOffsets is what a group has committed for the topics that are asked for.
 func (h *Handler) someOffsets(req *server.Request, name string, asked []kmsg.OffsetFetchRequestGroupTopic) ([]kmsg.OffsetFetchResponseGroupTopic, error) {
-	fetch := &group.FetchOffsetsRequest{Group: name}
+	fetch := &group.FetchOffsetsRequest{Group: name, Stable: stable(req)}
 	var known, unknown []kmsg.OffsetFetchRequestGroupTopic
 	for _, t := range asked {
 		of := group.OffsetOf{Topic: t.Topic}
@@ -143,7 +143,13 @@ func (h *Handler) someOffsets(req *server.Request, name string, asked []kmsg.Off
 func offsetOf(f *group.FetchedOffset) kmsg.OffsetFetchResponseGroupTopicPartition {
 	out := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 	out.Partition, out.Offset, out.LeaderEpoch, out.Metadata = f.Partition, f.Offset, f.LeaderEpoch, &f.Metadata
+	out.ErrorCode = kafka.ErrorCode(f.Err)
 	return out
+}
+
+// stable says whether offsets that a transaction may change are not to be told (KIP-447).
+func stable(req *server.Request) bool {
+	return req.Version >= 7 && req.Body.(*kmsg.OffsetFetchRequest).RequireStable
 }
 
 // noOffsets answers topics that have none for an error's sake.

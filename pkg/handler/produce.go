@@ -11,6 +11,7 @@ import (
 
 	"github.com/dozekafka/doze-kafka/pkg/commitlog"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/producer"
 	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
@@ -40,6 +41,9 @@ type appendJob struct {
 	topic *topic.Topic
 	batch record.Batch
 	out   *kmsg.ProduceResponseTopicPartition
+	// verified is what the transaction coordinator has said of the batch; refused why it may not be appended.
+	verified producer.Verified
+	refused  error
 }
 
 // A flushJob is a partition whose acknowledgement waits for the disk.
@@ -62,16 +66,20 @@ func newProduceCall(h *Handler) *produceCall {
 // wait for the disk where acks=all asks for it (ST-51): meanwhile the next
 // request of the connection appends. acks=0 is never answered; an error closes
 // the connection instead (ST-52, KafkaApis.handleProduceRequest).
-func (h *Handler) produce(_ context.Context, req *server.Request) server.Reply {
+// Batches of a transaction wait here for its row, if that does not name their
+// partition yet: they have to be in the log before the next request of the connection is looked at (TX-4).
+func (h *Handler) produce(ctx context.Context, req *server.Request) server.Reply {
 	c := h.produces.Get().(*produceCall)
 	c.req, c.body = req, req.Body.(*kmsg.ProduceRequest)
 	c.prepareResponse()
 	if err := c.check(); err != nil {
 		c.refuseAll(err)
 	} else {
+		leave := c.enterTransaction(ctx)
 		for i := range c.appends {
 			c.append(&c.appends[i])
 		}
+		leave()
 	}
 	if c.body.Acks == 0 {
 		failed := c.failed
@@ -252,8 +260,8 @@ func (c *produceCall) append(job *appendJob) {
 
 // checkAppend is what Kafka checks between the request and the log.
 func (c *produceCall) checkAppend(job *appendJob) error {
-	if job.batch.Transactional() {
-		return c.noTransaction()
+	if job.refused != nil {
+		return job.refused
 	}
 	if c.body.Acks < -1 || c.body.Acks > 1 {
 		return kerr.InvalidRequiredAcks
@@ -265,16 +273,6 @@ func (c *produceCall) checkAppend(job *appendJob) error {
 	return nil
 }
 
-// noTransaction refuses a transactional batch as Kafka's coordinator refuses an
-// id that it does not know (recorded: produce-transactional): there are no
-// transactions, so it knows none.
-func (c *produceCall) noTransaction() error {
-	if *c.body.TransactionID == "" {
-		return kerr.InvalidRequest
-	}
-	return kerr.InvalidProducerIDMapping
-}
-
 // appendBatch hands a batch to the log, which wants a whole header.
 func appendBatch(log *commitlog.Log, job *appendJob) (commitlog.Appended, error) {
 	if len(job.batch) < record.HeaderSize {
@@ -282,6 +280,9 @@ func appendBatch(log *commitlog.Log, job *appendJob) (commitlog.Appended, error)
 			return commitlog.Appended{}, kerr.InvalidRecord
 		}
 		return commitlog.Appended{}, kerr.CorruptMessage
+	}
+	if job.verified != producer.Unverified {
+		return log.AppendVerified(job.batch, job.verified)
 	}
 	return log.Append(job.batch)
 }

@@ -38,6 +38,11 @@ func apis() []api {
 		{spec(kmsg.DeleteRecords, 0, 2), inReply((*Handler).deleteRecords)},
 		{spec(kmsg.InitProducerID, 0, 5), inReply((*Handler).initProducerID)},
 		{spec(kmsg.OffsetForLeaderEpoch, 2, 4), atOnce((*Handler).offsetForLeaderEpoch)},
+		{spec(kmsg.AddPartitionsToTxn, 0, 5), inReply((*Handler).addPartitionsToTxn)},
+		{spec(kmsg.AddOffsetsToTxn, 0, 4), inReply((*Handler).addOffsetsToTxn)},
+		{spec(kmsg.EndTxn, 0, 5), inReply((*Handler).endTxn)},
+		{spec(kmsg.WriteTxnMarkers, 1, 2), inReply((*Handler).writeTxnMarkers)},
+		{spec(kmsg.TxnOffsetCommit, 0, 6), inReply((*Handler).txnOffsetCommit)},
 		{spec(kmsg.DescribeConfigs, 1, 4), atOnce((*Handler).describeConfigs)},
 		{spec(kmsg.AlterConfigs, 0, 2), inReply((*Handler).alterConfigs)},
 		{spec(kmsg.DescribeLogDirs, 1, 5), inReply((*Handler).describeLogDirs)},
@@ -47,6 +52,8 @@ func apis() []api {
 		{spec(kmsg.OffsetDelete, 0, 0), inReply((*Handler).offsetDelete)},
 		{spec(kmsg.DescribeCluster, 0, 2), atOnce((*Handler).describeCluster)},
 		{spec(kmsg.ListConfigResources, 0, 1), atOnce((*Handler).listConfigResources)},
+		{spec(kmsg.DescribeTransactions, 0, 0), atOnce((*Handler).describeTransactions)},
+		{spec(kmsg.ListTransactions, 0, 2), atOnce((*Handler).listTransactions)},
 		{spec(kmsg.DescribeTopicPartitions, 0, 0), atOnce((*Handler).describeTopicPartitions)},
 	}
 }

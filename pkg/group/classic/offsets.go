@@ -33,6 +33,25 @@ func (s *State) CheckCommit(now time.Time, id string, instanceID *string, genera
 	return nil
 }
 
+// CheckStage says whether a transaction may stage offsets: for a member as in
+// CheckCommit, but also while a rebalance completes, and without a word about members at any time
+// (ClassicGroup.validateOffsetCommit).
+func (s *State) CheckStage(now time.Time, id string, instanceID *string, generation int32) error {
+	if generation < 0 && (s.phase == Empty || id == "" && instanceID == nil) {
+		return nil
+	}
+	m, err := s.validate(id, instanceID)
+	if err != nil {
+		return err
+	}
+	s.catchUp(now, generation)
+	if generation != s.generation {
+		return kerr.IllegalGeneration
+	}
+	m.heard(now)
+	return nil
+}
+
 // CheckDelete says whether the group may be deleted.
 func (s *State) CheckDelete() error {
 	if s.phase != Empty {
