@@ -91,6 +91,13 @@ func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
 	if len(s.remove) > 0 {
 		l.logger().Warn("files that belong to no segment are removed", "count", len(s.remove), "first", s.remove[0])
 	}
+	if s.below > 0 && !l.o.Clean {
+		// A process that was killed may have made the successor of what goes, and not
+		// synced its name. Without this a power cut takes all of them, and the producers with them (ST-9).
+		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+			return nil, err
+		}
+	}
 	return s, l.removeAll(s.remove)
 }
 

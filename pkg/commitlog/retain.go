@@ -137,6 +137,13 @@ func TrimClosed(o *Options) error {
 	if err != nil {
 		return err
 	}
+	if s.below > 0 {
+		// Without it a power cut takes the name of the segment that follows those that
+		// go, if the process that made it was killed (ST-9).
+		if err := o.FS.SyncDir(o.Dir); err != nil {
+			return err
+		}
+	}
 	for _, name := range s.remove {
 		if err := o.FS.Remove(filepath.Join(o.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
