@@ -52,6 +52,7 @@ func apis() []api {
 		{spec(kmsg.OffsetDelete, 0, 0), inReply((*Handler).offsetDelete)},
 		{spec(kmsg.DescribeCluster, 0, 2), atOnce((*Handler).describeCluster)},
 		{spec(kmsg.ListConfigResources, 0, 1), atOnce((*Handler).listConfigResources)},
+		{spec(kmsg.DescribeProducers, 0, 0), atOnce((*Handler).describeProducers)},
 		{spec(kmsg.DescribeTransactions, 0, 0), atOnce((*Handler).describeTransactions)},
 		{spec(kmsg.ListTransactions, 0, 2), atOnce((*Handler).listTransactions)},
 		{spec(kmsg.DescribeTopicPartitions, 0, 0), atOnce((*Handler).describeTopicPartitions)},
