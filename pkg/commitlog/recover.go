@@ -67,6 +67,7 @@ func (l *Log) recoverNewest(p *part) (segment.Recovered, error) {
 			return r, err
 		}
 		if _, known := s.AbortedKnown(); !known {
+			l.touched = true // the next stop writes it
 			err = l.rebuildAbortedLocked(p, segment.ErrAborted)
 		}
 		return r, err
