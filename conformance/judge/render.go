@@ -95,7 +95,7 @@ func (m *masks) field(name string, v reflect.Value) any {
 		return value
 	case int64:
 		switch name {
-		case "ProducerID":
+		case "ProducerID", "ProducerIDFilters":
 			return m.producer(value)
 		case "FinalizedFeaturesEpoch":
 			if value >= 0 {
