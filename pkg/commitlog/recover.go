@@ -42,8 +42,8 @@ func (l *Log) recover(s *survey) error {
 func anyAborts(parts []*part) bool {
 	return slices.ContainsFunc(parts, func(p *part) bool {
 		if s := p.opened.Load(); s != nil {
-			n, _ := s.AbortedKnown()
-			return n > 0
+			n, known := s.AbortedKnown()
+			return n > 0 || !known // its index is rebuilt by the first read that asks
 		}
 		return p.aborts
 	})

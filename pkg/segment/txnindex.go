@@ -205,6 +205,11 @@ func (s *Segment) readTxn(file vfs.File, buf []byte, i int) (AbortedTxn, error) 
 // entries, and the last of them names an abort marker of its producer in the log.
 func (s *Segment) checkTxns(log vfs.File) {
 	n, ok := s.countTxns(log)
+	s.indexMu.Lock()
+	// The process that wrote it may have been killed before it was synced. If
+	// Seal left that out, a power cut could empty the file, which then says that nothing was aborted.
+	s.txns.dirty = true
+	s.indexMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.txns.known, s.txns.made, s.txns.written, s.txns.tail = ok, ok, n, nil
