@@ -214,7 +214,7 @@ func fetched(o metastore.Offset) FetchedOffset {
 	return FetchedOffset{Topic: o.Topic, TopicID: o.TopicID, Partition: o.Partition, Offset: o.Offset, LeaderEpoch: o.LeaderEpoch, Metadata: o.Metadata}
 }
 
-// DeleteOffsets deletes committed offsets, durably: GROUP_ID_NOT_FOUND,
+// DeleteOffsets deletes committed offsets, and those that transactions have staged, durably: GROUP_ID_NOT_FOUND,
 // NON_EMPTY_GROUP for one with members whose protocol type is not "consumer",
 // NOT_COORDINATOR if meta.db can't be written, and for a partition
 // GROUP_SUBSCRIBED_TO_TOPIC. An offset that is not there is no error.
@@ -247,6 +247,9 @@ func (c *Coordinator) DeleteOffsets(ctx context.Context, req *DeleteOffsetsReque
 				continue
 			}
 			if err := tx.DropOffset(req.Group, p.Topic, p.Partition); err != nil {
+				return err
+			}
+			if err := tx.DropStaged(req.Group, p.Topic, p.Partition); err != nil {
 				return err
 			}
 		}

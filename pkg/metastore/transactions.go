@@ -195,6 +195,16 @@ func (t *Tx) hasPrefix(bucket, prefix []byte) bool {
 // producerIDSize is how many bytes end the key of a staged offset.
 const producerIDSize = 8
 
+// DropStaged removes what any transaction has staged for a partition.
+func (t *Tx) DropStaged(group, topic string, partition int32) error {
+	for _, k := range t.keys(bucketStaged, offsetKey(group, topic, partition)) {
+		if err := t.drop(bucketStaged, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EndStaged makes what a producer has staged for a group its committed
 // offsets, or drops it. Dropped are also offsets of topics that are gone, and
 // those of partitions for which the group has committed another one since.

@@ -115,6 +115,17 @@ func TestStagedOffsetsTakeEffectWithTheTransaction(t *testing.T) {
 	if got := offsets(t, s, "g"); !slices.Equal(got, []string{"t-0@11", "t-2@99"}) || staged()[3] != "false" {
 		t.Error(got, staged())
 	}
+	stage("g", 3, Offset{Topic: "t", Partition: 4})
+	stage("g", 4, Offset{Topic: "t", Partition: 4})
+	stage("g", 4, Offset{Topic: "t", Partition: 40})
+	update(t, s, func(tx *Tx) error { return tx.DropStaged("g", "t", 4) })
+	_ = s.View(func(tx *Tx) error {
+		if tx.Staged("g", "t", 4) || !tx.Staged("g", "t", 40) {
+			t.Error("DropStaged removes what is staged for its partition, and nothing else")
+		}
+		return nil
+	})
+	update(t, s, func(tx *Tx) error { return tx.DropStaged("g", "t", 40) })
 	stage("g", 3, Offset{Topic: "t", TopicID: gone, Partition: 5})
 	update(t, s, func(tx *Tx) error {
 		return tx.DropOffsetsIf(func(group string, o Offset) bool { return group == "g" && o.TopicID == gone })
