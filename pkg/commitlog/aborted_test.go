@@ -21,7 +21,7 @@ import (
 // transact puts one batch of a transaction into a log.
 func transact(t testing.TB, l *Log, id int64, sequence int32, size int) int64 {
 	t.Helper()
-	a, err := l.AppendVerified(batch(t, spec{id: id, sequence: sequence, size: size, timestamp: 1000, txn: true}), producer.VerifiedInTxn)
+	a, err := l.AppendVerified(batch(t, spec{id: id, sequence: sequence, size: size, txn: true}), producer.VerifiedInTxn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +51,10 @@ func spanning(t testing.TB, o Options) *Log {
 	transact(t, l, 2, 0, 10)
 	roll()
 	end(t, l, Marker{ProducerID: 2})
-	mustAppend(t, l, spec{timestamp: 1000})
+	mustAppend(t, l, spec{})
 	roll()
 	end(t, l, Marker{ProducerID: 1})
-	mustAppend(t, l, spec{timestamp: 1000})
+	mustAppend(t, l, spec{})
 	return l
 }
 
@@ -136,6 +136,30 @@ func TestDamagedTransactionIndexIsRebuilt(t *testing.T) {
 	}
 }
 
+// ST-8: also where the segment was opened to replay its producers, and nothing else was aborted.
+func TestOnlyTransactionIndexIsRebuilt(t *testing.T) {
+	disk := crashfs.New()
+	l := mustOpen(t, testOptions(disk, 1))
+	transact(t, l, 1, 0, 10)
+	end(t, l, Marker{ProducerID: 1})
+	if err := l.Roll(); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, spec{})
+	mustClose(t, l)
+	for _, name := range []string{"2.snapshot", "3.snapshot", "0.txnindex"} {
+		n, suffix, _ := strings.Cut(name, ".")
+		if err := disk.Remove(fmt.Sprintf("%s/%020s.%s", testDir, n, suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l = mustOpen(t, testOptions(disk, 2))
+	defer l.Abandon()
+	if got := abortedAt(t, l, 0, 1<<20); !slices.Equal(got, []AbortedTransaction{{1, 0}}) {
+		t.Error(got)
+	}
+}
+
 func resize(d vfs.FS, name string, size int64) error {
 	f, err := d.OpenFile(name, 2, 0)
 	if err != nil {
@@ -175,7 +199,7 @@ func TestReadCommittedOfALogWithoutTransactions(t *testing.T) {
 	o.Config.SegmentBytes = 1000
 	l := mustOpen(t, o)
 	for range 50 {
-		mustAppend(t, l, spec{size: 200, timestamp: 1000})
+		mustAppend(t, l, spec{size: 200})
 	}
 	mustClose(t, l)
 	o = testOptions(disk, 2)

@@ -42,12 +42,12 @@ func (c *txnClient) step(t testing.TB, l *Log, what rune) bool {
 	switch what {
 	case 'a', 'b':
 		id := int64(what-'a') + 1
-		b := batch(t, spec{id: id, epoch: c.epochs[id], sequence: c.sequences[id], size: 120, timestamp: 1000, txn: true})
+		b := batch(t, spec{id: id, epoch: c.epochs[id], sequence: c.sequences[id], size: 120, txn: true})
 		if c.put(l, b, func() (Appended, error) { return l.AppendVerified(b, producer.AddedByProduce) }) {
 			c.sequences[id]++
 		}
 	case '.':
-		b := batch(t, spec{size: 60, timestamp: 1000})
+		b := batch(t, spec{size: 60})
 		c.put(l, b, func() (Appended, error) { return l.Append(b) })
 	case 'c', 'd', 'x', 'y':
 		id := int64(1)

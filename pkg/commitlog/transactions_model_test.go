@@ -20,6 +20,8 @@ type txnModel struct {
 	what  string
 	start int64 // of the log, as meta.db says
 	boots int32
+
+	deletes bool // records are deleted; then snapshots are not, as they stand for what is gone
 	ids   map[int64]*txnProducer
 }
 
@@ -38,7 +40,7 @@ func TestTransactionsAgreeWithAModel(t *testing.T) {
 		seeds = 6
 	}
 	for seed := range seeds {
-		m := &txnModel{t: t, rng: rand.New(rand.NewPCG(seed, 71)), disk: crashfs.New(), ids: map[int64]*txnProducer{}}
+		m := &txnModel{t: t, rng: rand.New(rand.NewPCG(seed, 71)), deletes: seed%2 == 0, disk: crashfs.New(), ids: map[int64]*txnProducer{}}
 		for id := range int64(4) {
 			m.ids[id+1] = &txnProducer{first: -1}
 		}
@@ -68,14 +70,14 @@ func (m *txnModel) step() {
 	case op < 16:
 		m.produce()
 	case op < 20:
-		mustAppend(m.t, m.l, spec{n: 1 + m.rng.IntN(3), size: m.rng.IntN(200), timestamp: 1000})
+		mustAppend(m.t, m.l, spec{n: 1 + m.rng.IntN(3), size: m.rng.IntN(200)})
 	case op < 31:
 		m.end()
 	case op < 32:
 		if err := m.l.Roll(); err != nil {
 			m.t.Fatal(m.what, err)
 		}
-	case op < 33:
+	case op < 33 && m.deletes:
 		m.deleteSome()
 	case op < 35:
 		mustClose(m.t, m.l)
@@ -98,7 +100,7 @@ func (m *txnModel) produce() {
 	if p.first >= 0 {
 		verified = producer.Unverified // it goes on with what is open
 	}
-	b := batch(m.t, spec{id: id, epoch: p.epoch, sequence: p.sequence, n: 1 + m.rng.IntN(3), size: m.rng.IntN(300), timestamp: 1000, txn: true})
+	b := batch(m.t, spec{id: id, epoch: p.epoch, sequence: p.sequence, n: 1 + m.rng.IntN(3), size: m.rng.IntN(300), txn: true})
 	if ask, err := m.l.Unvouched(id, p.epoch); err != nil || ask != (p.first < 0) {
 		m.t.Fatal(m.what, ask, err)
 	}
@@ -147,22 +149,23 @@ func (m *txnModel) deleteSome() {
 	}
 }
 
-// damage does something to the .txnindex of a segment, while the log is not open.
+// damage does something to the .txnindex of a segment or to a snapshot, while the log is not open.
 func (m *txnModel) damage() {
-	var bases []int64
+	var files []string
 	entries, err := m.disk.ReadDir(testDir)
 	if err != nil {
 		return // nothing was appended yet
 	}
 	for _, e := range entries {
-		if base, suffix, ok := parseName(e.Name()); ok && suffix == segment.TxnIndexSuffix {
-			bases = append(bases, base)
+		_, suffix, ok := parseName(e.Name())
+		if ok && (suffix == segment.TxnIndexSuffix || suffix == snapshotSuffix && m.start == 0) {
+			files = append(files, e.Name())
 		}
 	}
-	if len(bases) == 0 || m.rng.IntN(2) == 0 {
+	if len(files) == 0 || m.rng.IntN(3) == 0 {
 		return
 	}
-	name := testDir + "/" + segment.FileName(bases[m.rng.IntN(len(bases))], segment.TxnIndexSuffix)
+	name := testDir + "/" + files[m.rng.IntN(len(files))]
 	if m.rng.IntN(2) == 0 {
 		if err := m.disk.Remove(name); err != nil {
 			m.t.Fatal(m.what, err)

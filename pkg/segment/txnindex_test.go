@@ -26,6 +26,11 @@ func aborts(t testing.TB, s *Segment, n int) []AbortedTxn {
 		}
 		for j := range int64(3) {
 			b := batch(base+j, 1, 200, 1)
+			if j == 1 {
+				b[50] = 5 // the last byte of its producer id
+				copy(b[43:50], make([]byte, 7))
+				b.SetCRC()
+			}
 			if j == 2 {
 				b = abortMarker(t, base+j)
 			}
@@ -133,7 +138,7 @@ func TestUnknownAbortedTransactions(t *testing.T) {
 		"cut":              func(c []byte) []byte { return c[:len(c)-1] },
 		"a version":        func(c []byte) []byte { c[len(c)-33] = 1; return c },
 		"another producer": func(c []byte) []byte { c[len(c)-25]++; return c },
-		"no marker":        func(c []byte) []byte { c[len(c)-9]--; c[len(c)-1]--; return c },
+		"no marker":        func(c []byte) []byte { c[len(c)-17]--; c[len(c)-9]--; c[len(c)-1]--; return c },
 		"zeros":            func(c []byte) []byte { clear(c); return c },
 		"beyond the log":   func(c []byte) []byte { return append(c, appendTxn(nil, AbortedTxn{5, 1070, 1090, 1091})...) },
 	} {
@@ -278,10 +283,10 @@ func TestUpperBound(t *testing.T) {
 	o, _ := options(newDisk(t))
 	s := create(t, o, 100)
 	m := &model{}
-	fill(t, s, m, 3000, 700)
+	fill(t, s, m, 8000, 700)
 	check := func() {
 		t.Helper()
-		for i := 0; i < len(m.batches); i += 37 {
+		for i := 0; i < len(m.batches); i += 5 {
 			got, found := s.UpperBound(m.pos[i])
 			if !found {
 				if len(m.batches)-i > 12 {
@@ -292,6 +297,9 @@ func TestUpperBound(t *testing.T) {
 			at := must[int64](t)(s.Position(got))
 			if at < m.pos[i] || at-m.pos[i] > 4096+2*700 {
 				t.Fatalf("the bound of position %d is at %d", m.pos[i], at)
+			}
+			if again, found := s.UpperBound(at); !found || again != got {
+				t.Fatalf("the bound of position %d, where there is an entry, is %d, want %d", at, again, got)
 			}
 		}
 		if _, found := s.UpperBound(m.size); found {
