@@ -38,7 +38,8 @@ func txnAddPartitions(e *judge.Env) {
 		do("unknown partition", p.add(topic, 3, -1))
 		do("some unknown", andAdd(andAdd(p.add(topic, 0, 3), unknown, 0), other, 0))
 		do("some unknown, epoch +1", andAdd(p.later(1).add(topic, 0), unknown, 0))
-		do("internal topic", p.add(judge.Topic{Name: "__transaction_state"}, 0))
+		internal := newTxn(e, fmt.Sprint("internal-v", v))
+		do("internal topic", internal.add(judge.Topic{Name: "__transaction_state"}, 0))
 		describe("nothing yet")
 		none := p.add(topic)
 		do("no partitions", none)
@@ -90,7 +91,7 @@ func txnAddPartitionsBatched(e *judge.Env) {
 			req.Transactions[0].VerifyOnly = true
 			return req
 		}
-		do("none")
+		c.Do(fmt.Sprintf("v%d none", v), v, kmsg.NewPtrAddPartitionsToTxnRequest(), judge.MayHang())
 		do("verify", verify(andAdd(q.add(topic, 0, 1), other, 0)))
 		do("verify, all there", verify(q.add(topic, 0)))
 		do("verify, nothing there", verify(p.add(topic, 0)))
