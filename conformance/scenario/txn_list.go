@@ -66,7 +66,7 @@ func txnList(e *judge.Env) {
 		r.TransactionalIDPattern, r.StateFilters = kmsg.StringPtr("txn-list-.*"), []string{"Empty"}
 	})
 	for _, names := range [][]string{{}, {""}, {e.Name("nobody")}, {empty.name, open.name, committed.name, aborted.name}, {open.name, open.name}, {open.name, e.Name("nobody"), ""}} {
-		c.Do(fmt.Sprintf("described %q", names), 0, describeTxn(names...), judge.Sorted("Topics"))
+		c.Do(fmt.Sprintf("described %q", names), 0, describeTxn(names...), judge.Sorted("Topics", "Partitions"))
 	}
 }
 

@@ -22,7 +22,7 @@ func txnProduce(e *judge.Env) {
 	c := e.Conn()
 	for v := int16(3); v <= 13; v++ {
 		do := func(s string, req *kmsg.ProduceRequest) { c.Do(fmt.Sprintf("v%d %s", v, s), v, req) }
-		p := newTxn(e, fmt.Sprint("v", v))
+		p := newTxn(e, fmt.Sprint("v", v, "-not-added"))
 		describe := func(s string) {
 			c.Do(fmt.Sprintf("v%d described: %s", v, s), 0, describeTxn(p.name), sortedProducers)
 		}
@@ -35,13 +35,16 @@ func txnProduce(e *judge.Env) {
 		describe("nothing yet")
 		do("not added", p.produce(topic, 0, 0, fmt.Sprintf("v%d not added", v)))
 		describe("not added")
+		// What was refused is remembered: "after a refusal" is what came after its sequence.
+		p.opens(e, topic, 0)
+		do("added after a refusal, sequence 1", p.produce(topic, 0, 1, fmt.Sprintf("v%d refused before", v)))
+		p = newTxn(e, fmt.Sprint("v", v))
 		p.opens(e, topic, 0, 1)
-		do("added", p.produce(topic, 0, next(endOf(v), 1), fmt.Sprintf("v%d added", v)))
+		do("added", p.produce(topic, 0, 0, fmt.Sprintf("v%d added", v)))
 		do("added, from 0", p.produce(topic, 0, 0, fmt.Sprintf("v%d added", v)))
 		do("added, then", p.produce(topic, 0, 1, fmt.Sprintf("v%d then", v)))
 		do("added, a gap", p.produce(topic, 0, 7, "a"))
 		do("added, another producer id", p.as(anotherID).produce(topic, 0, 0, "a"))
-		do("added, epoch +1", p.later(1).produce(topic, 0, 0, "a"))
 		do("added, epoch -1", p.later(-1).produce(topic, 0, 0, "a"))
 		do("another partition", p.produce(topic, 2, 0, fmt.Sprintf("v%d another", v)))
 		describe("another partition")
@@ -56,6 +59,8 @@ func txnProduce(e *judge.Env) {
 		zero := p.produce(topic, 1, 0, fmt.Sprintf("v%d acks 0", v))
 		zero.Acks = 0
 		do("acks 0", zero)
+		do("added, epoch +1", p.later(1).produce(topic, 0, 0, "a"))
+		do("a batch of no transaction after a refusal", p.sends(part{topic, 0, judge.Values("plain").Idempotent(p.id, p.epoch, 2).Bytes()}))
 		c.Do(fmt.Sprintf("v%d the end of the log while it is open", v), 7, committedEnd(topic, -1))
 		for _, commit := range []bool{true, false} {
 			s := fmt.Sprintf("after commit %t", commit)
@@ -164,7 +169,7 @@ func txnFencing(e *judge.Env) {
 		second := initTxn(p.name)
 		c.Do(fmt.Sprintf("v%d the second comes", v), v, second)
 		awaitTxn(e, p.name, "CompleteAbort")
-		zombie := func(when string) {
+		zombie := func(when string, inits bool) {
 			for _, pv := range []int16{9, 10, 11, 12, 13} {
 				c.Do(fmt.Sprintf("v%d %s: Produce v%d", v, when, pv), pv, p.produce(topic, 0, 0, "zombie"))
 				c.Do(fmt.Sprintf("v%d %s: Produce v%d to another partition", v, when, pv), pv, p.produce(topic, 1, 0, "zombie"))
@@ -181,18 +186,21 @@ func txnFencing(e *judge.Env) {
 					c.Do(fmt.Sprintf("v%d %s: EndTxn v%d, commit %t", v, when, ev, commit), ev, p.end(commit))
 				}
 			}
-			c.Do(fmt.Sprintf("v%d %s: InitProducerId v3", v, when), 3, p.init())
+			if inits {
+				c.Do(fmt.Sprintf("v%d %s: InitProducerId v3", v, when), 3, p.init())
+				awaitComplete(e, p.name)
+			}
 			c.Do(fmt.Sprintf("v%d %s: described", v, when), 0, describeTxn(p.name))
 		}
 		if v == 5 {
-			zombie("aborted")
+			zombie("aborted", false)
 		}
 		q := initiated(p, c.Do(fmt.Sprintf("v%d the second comes again", v), v, second))
-		zombie("fenced")
+		zombie("fenced", true)
 		q.writes(e, topic, 0, 0, fmt.Sprintf("v%d of the second", v))
-		zombie("fenced, the second writes")
+		zombie("fenced, the second writes", false)
 		q.doEnd(e, c, fmt.Sprintf("v%d the second commits", v), newEnd, true)
-		zombie("fenced, the second has committed")
+		zombie("fenced, the second has committed", true)
 		c.Do(fmt.Sprintf("v%d the log", v), 13, committedFetch(topic, from(0, 0), from(1, 0)))
 		c.Do(fmt.Sprintf("v%d offsets", v), 8, stableOffsets(g, nil))
 	}

@@ -234,6 +234,7 @@ func (c *produceCall) checkProducers() error {
 func (c *produceCall) append(job *appendJob) {
 	if err := c.checkAppend(job); err != nil {
 		c.refuse(job.out, nil, err)
+		job.out.ErrorMessage = kafka.ErrorMessage(err) // of the transaction coordinator
 		return
 	}
 	log, err := job.topic.Log(job.out.Partition)

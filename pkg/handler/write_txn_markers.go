@@ -25,6 +25,9 @@ func (h *Handler) writeTxnMarkers(ctx context.Context, req *server.Request) kmsg
 	var waits []wait
 	for i := range body.Markers {
 		in := &body.Markers[i]
+		if len(in.Topics) == 0 {
+			continue // it is not answered
+		}
 		out := kmsg.NewWriteTxnMarkersResponseMarker()
 		out.ProducerID = in.ProducerID
 		for _, t := range in.Topics {
@@ -60,6 +63,9 @@ func (h *Handler) writeMarker(in *kmsg.WriteTxnMarkersRequestMarker, name string
 	t, ok := h.Registry.Lookup(name)
 	if !ok {
 		return nil, 0, kerr.UnknownTopicOrPartition
+	}
+	if in.ProducerID < 0 || in.ProducerEpoch < 0 { // EndTransactionMarker: an IllegalArgumentException
+		return nil, 0, kerr.UnknownServerError
 	}
 	log, err := t.Log(partition)
 	if err != nil {

@@ -26,7 +26,7 @@ func (c *Coordinator) List(f Filter) (listed []State, unknown []string, err erro
 		return nil, nil, kerr.CoordinatorNotAvailable
 	}
 	for _, name := range f.States {
-		if !slices.Contains(phaseNames, name) {
+		if !slices.Contains(phaseNames, name) && !slices.Contains(unknown, name) {
 			unknown = append(unknown, name)
 		}
 	}
