@@ -60,12 +60,13 @@ func (h *history) clone() *history { return &history{h.id, slices.Clone(h.txns)}
 // transaction.version 2, or as clients before it did.
 type txnClient struct {
 	peer
-	name  string
-	v1    bool
-	pid   int64
-	epoch int16
-	next  map[int32]int32 // sequences
-	count int             // of transactions
+	leaderAck peer // sends Produce with acks=1
+	name      string
+	v1        bool
+	pid       int64
+	epoch     int16
+	next      map[int32]int32 // sequences
+	count     int             // of transactions
 }
 
 func (c *txnClient) connect(t *testing.T, b *brokertest.Broker) {
@@ -76,6 +77,8 @@ func (c *txnClient) connect(t *testing.T, b *brokertest.Broker) {
 		opts = append(opts, kgo.MaxVersions(v))
 	}
 	c.peer = peer{t, b.Client(opts...).SeedBrokers()[0]}
+	// A client sends its own acks in the place of a request's.
+	c.leaderAck = peer{t, b.Client(append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())...).SeedBrokers()[0]}
 }
 
 // init gets the producer's id and epoch; an open transaction is aborted by it.
@@ -131,8 +134,12 @@ func (c *txnClient) send(id [16]byte, value string, acks int16, partitions []int
 	}
 	req := kmsg.NewPtrProduceRequest()
 	req.TransactionID, req.Acks, req.TimeoutMillis, req.Topics = &c.name, acks, 10_000, []kmsg.ProduceRequestTopic{t}
+	to := c.peer
+	if acks == 1 {
+		to = c.leaderAck
+	}
 	var errs []error
-	for _, p := range ask[*kmsg.ProduceResponse](c.peer, req).Topics[0].Partitions {
+	for _, p := range ask[*kmsg.ProduceResponse](to, req).Topics[0].Partitions {
 		err := kerr.ErrorForCode(p.ErrorCode)
 		if err == nil {
 			c.next[p.Partition]++
@@ -233,9 +240,9 @@ func (s *txnSweep) step(c *txnClient) {
 		return
 	}
 	switch r := s.rng.IntN(10); {
-	case r < 3:
+	case r < 2:
 		s.produce(c)
-	case r < 5:
+	case r < 4:
 		s.change(c, func(x *sentTxn) { x.staged = true })
 		s.must("add offsets", c.add(nil))
 		s.must("stage", c.stage(s.history.id, c.count-1))
@@ -268,7 +275,10 @@ func (s *txnSweep) produce(c *txnClient) {
 		}
 	})
 	s.must("add partitions", c.add(partitions))
-	acks := int16(1 - 2*s.rng.IntN(2))
+	acks := int16(1) // most are left to the commit to flush
+	if s.rng.IntN(4) == 0 {
+		acks = -1
+	}
 	s.must("produce", c.send(s.history.id, fmt.Sprintf("%s.%d", c.name, c.count-1), acks, partitions))
 }
 
