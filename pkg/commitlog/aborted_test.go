@@ -160,6 +160,45 @@ func TestOnlyTransactionIndexIsRebuilt(t *testing.T) {
 	}
 }
 
+// ST-8, TX-6: the power goes, or the process is killed and then the power goes, at every
+// operation of a rebuild: the index is the right one after it, or is rebuilt again, but never says that nothing was aborted.
+func TestPowerCutInARebuildOfATransactionIndex(t *testing.T) {
+	for n := 0; ; n++ {
+		disk := crashfs.New()
+		mustClose(t, spanning(t, testOptions(disk, 1)))
+		name := fmt.Sprintf("%s/%020d.txnindex", testDir, 2)
+		if n%2 == 0 {
+			if err := errors.Join(disk.Remove(name), disk.SyncDir(testDir)); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := resize(disk, name, 20); err != nil {
+			t.Fatal(err)
+		}
+		disk.StopAfter(n / 2)
+		read := func(disk vfs.FS, what string) {
+			l, err := Open(testOptions(disk, 2))
+			if err != nil {
+				return // the power is gone
+			}
+			defer l.Abandon()
+			s, err := l.Read(0, 1<<20, true, kafka.ReadCommitted)
+			if err == nil && !slices.Equal(s.Aborted, []AbortedTransaction{{2, 1}, {1, 0}}) {
+				t.Fatalf("%s: %v", what, s.Aborted)
+			}
+		}
+		read(disk, "in the rebuild")
+		for _, s := range crashfs.Survivals(uint64(n), 6) {
+			read(disk.CrashClone(s), fmt.Sprintf("cut after %d operations, %v", n/2, s))
+			killed := disk.KillClone()
+			read(killed, "killed")
+			read(killed.CrashClone(s), fmt.Sprintf("killed after %d operations, then cut, %v", n/2, s))
+		}
+		if _, cut := disk.Cut(); !cut {
+			break
+		}
+	}
+}
+
 func resize(d vfs.FS, name string, size int64) error {
 	f, err := d.OpenFile(name, 2, 0)
 	if err != nil {

@@ -101,14 +101,14 @@ func (l *Log) survey(entries []fs.DirEntry) (*survey, error) {
 	return s, l.removeAll(s.remove)
 }
 
-// surveyNames says what is left over: files that a cleaning had not finished, indexes
+// surveyNames says what is left over: files that a cleaning or a rebuild had not finished, indexes
 // without a log, whole segments below the log start, snapshots below the first segment.
 func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 	s := new(survey)
 	for _, e := range entries {
 		base, suffix, ok := parseName(e.Name())
 		switch {
-		case strings.HasSuffix(e.Name(), cleanedSuffix):
+		case strings.HasSuffix(e.Name(), cleanedSuffix), strings.HasSuffix(e.Name(), rebuiltSuffix):
 			s.remove = append(s.remove, e.Name())
 		case ok && suffix == segment.LogSuffix:
 			info, err := e.Info()
@@ -145,6 +145,9 @@ func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 
 // cleanedSuffix is that of a rewritten segment before it takes the place of the old one.
 const cleanedSuffix = ".cleaned"
+
+// rebuiltSuffix is that of an index of aborted transactions that a rebuild had not finished (vfs.WriteFileSync).
+const rebuiltSuffix = segment.TxnIndexSuffix + ".tmp"
 
 func (s *survey) has(base int64) bool {
 	i := find(s.parts, base)

@@ -165,6 +165,7 @@ func TestSnapshotBeyondTheEndIsRemoved(t *testing.T) {
 	}
 	put(t, disk, "00000000000000000007.snapshot", string(content))
 	put(t, disk, "00000000000000000007.log.cleaned", "half-written")
+	put(t, disk, "00000000000000000000.txnindex.tmp", "half-written")
 	put(t, disk, "00000000000000000003.index", "orphan")
 	put(t, disk, "notes.txt", "not ours")
 	l = mustOpen(t, testOptions(disk, 2))

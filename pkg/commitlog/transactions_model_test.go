@@ -22,7 +22,7 @@ type txnModel struct {
 	boots int32
 
 	deletes bool // records are deleted; then snapshots are not, as they stand for what is gone
-	ids   map[int64]*txnProducer
+	ids     map[int64]*txnProducer
 }
 
 type txnProducer struct {

@@ -28,7 +28,7 @@ type AbortedTxn struct {
 
 // A txnIndex is the index of aborted transactions: a file of entries, by the
 // offsets of their markers, and in memory those that are not yet in it. The
-// segment's mu guards all but the file and dirty.
+// segment's mu guards all but the file's content and dirty.
 type txnIndex struct {
 	file *handle
 
@@ -77,24 +77,42 @@ func (s *Segment) AddAborted(a AbortedTxn) {
 	}
 }
 
-// SetAborted replaces the index by what was found in the log. A sealed segment
-// writes it at once; entries that can't be written stay in memory.
+// SetAborted replaces the index by what was found in the log. That of a sealed
+// segment is written at once; if it can't be it stays in memory, and the next open finds it as it was.
 func (s *Segment) SetAborted(list []AbortedTxn) {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	var tail []byte
+	var content []byte
 	for _, a := range list {
-		tail = appendTxn(tail, a)
+		content = appendTxn(content, a)
 	}
 	s.mu.Lock()
-	s.txns.resetLocked(tail)
+	s.txns.resetLocked(content)
 	s.mu.Unlock()
 	if !s.sealed.Load() {
 		return
 	}
-	if err := s.writeTxns(true); err != nil {
+	if err := s.replaceTxns(content); err != nil {
 		s.opts.log().Warn("the index of aborted transactions could not be written and stays in memory", "file", s.txns.file.name, "error", err)
 	}
+}
+
+// replaceTxns puts another file in the place of a sealed segment's index, as a
+// whole: written where it is, a power cut could leave it empty, which says that nothing was aborted.
+func (s *Segment) replaceTxns(content []byte) error {
+	old := s.txns.file
+	if err := old.shut(); err != nil {
+		return err
+	}
+	err := vfs.WriteFileSync(s.opts.FS, old.name, content, filePerm)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.txns.file = newHandle(s.opts, old.name, readWrite)
+	if err != nil {
+		return err
+	}
+	s.txns.made, s.txns.written, s.txns.tail = true, len(content)/txnEntry, nil
+	return nil
 }
 
 // AbortedKnown says whether the index is usable, and how many entries it has. It reads nothing.
@@ -109,23 +127,25 @@ func (s *Segment) AbortedKnown() (entries int, ok bool) {
 // later segment has any (TransactionIndex.collectAbortedTxns). Errors wrap ErrAborted.
 func (s *Segment) Aborted(list []AbortedTxn, from, upTo int64) (_ []AbortedTxn, done bool, err error) {
 	s.mu.Lock()
-	known, n, tail := s.txns.known, s.txns.written, s.txns.tail
+	known, file, n, tail := s.txns.known, s.txns.file, s.txns.written, s.txns.tail
 	s.mu.Unlock()
 	if !known {
-		return list, false, fmt.Errorf("%s: %w", s.txns.file.name, ErrAborted)
+		return list, false, fmt.Errorf("%s: %w", file.name, ErrAborted)
 	}
 	c := txnCollector{base: s.base, from: from, upTo: upTo, list: list, last: s.base - 1}
 	if n > 0 {
-		err = s.abortedInFile(&c, n)
+		err = s.abortedInFile(file, &c, n)
 	}
 	if err == nil && !c.done && !c.take(tail) {
 		err = errors.New("an entry is none")
 	}
 	if err != nil {
 		s.mu.Lock()
-		s.txns.known = false
+		if s.txns.file == file { // else it has been replaced since
+			s.txns.known = false
+		}
 		s.mu.Unlock()
-		return list, false, fmt.Errorf("%s: %w: %w", s.txns.file.name, ErrAborted, err)
+		return list, false, fmt.Errorf("%s: %w: %w", file.name, ErrAborted, err)
 	}
 	return c.list, c.done, nil
 }
@@ -155,12 +175,12 @@ func (c *txnCollector) take(b []byte) bool {
 }
 
 // abortedInFile has the entries of the file collected, by pread: from the first that ends at or after from.
-func (s *Segment) abortedInFile(c *txnCollector, n int) error {
-	file, err := s.txns.file.acquire(0)
+func (s *Segment) abortedInFile(h *handle, c *txnCollector, n int) error {
+	file, err := h.acquire(0)
 	if err != nil {
 		return err
 	}
-	defer s.txns.file.release()
+	defer h.release()
 	w := walkers.Get().(*walker)
 	defer walkers.Put(w)
 	const block = firstRead / txnEntry
