@@ -29,6 +29,9 @@ const documentSteps = `
 - **rebalance**: one member leaves, the other two have all partitions, and nothing that was committed comes again.
 - **restart**: the broker is killed with SIGKILL and started on the same port and data, with the two members in the group; what is produced then comes to them once, and they commit again.
 - **resume**: all leave; a new member of the group begins exactly at the commits.
+- **transactions**: records and offsets of a group are committed and aborted; a second instance fences the first, whose transaction is aborted and can't be ended any more;
+  one that has timed out is aborted and can't be ended either. What a reader from outside sees, and the group's offsets, are exactly those of the committed ones.
+- **read committed**: a member of a group reads the same topic with its isolation level: exactly what was committed, while a transaction is open beside it.
 
 ## What a client has not
 
@@ -40,7 +43,7 @@ These are the clients' own limits: against Apache Kafka they are the same.
 func document(results map[string]*result) string {
 	var b strings.Builder
 	b.WriteString(documentHead)
-	columns := slices.Concat([]string{"client", "version", "language", "create", "codecs", "idempotent"}, groupSteps)
+	columns := slices.Concat([]string{"client", "version", "language", "create", "codecs", "idempotent"}, lastSteps)
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, d := range Drivers {
 		if r := results[d.Name]; r != nil {

@@ -35,22 +35,26 @@ var Drivers = []*Driver{
 	{Name: "confluent-kafka-go", Needs: []string{"gcc"}, build: goModule("confluent-go")},
 	{Name: "confluent-kafka-python", Needs: []string{"python3"}, build: python("confluent.py")},
 	{Name: "kcat", Needs: []string{"kcat"}, build: goProgram("kcat"), Limits: map[string]string{
-		"admin":   "it has no command that creates a topic; the test created it",
-		"commit":  "it commits by itself, every 5 s and when it gives up partitions, never on request; the test waits until the broker has the offsets",
-		"headers": "`-H` gives all records of a run the same headers; its records here have none",
+		"admin":        "it has no command that creates a topic; the test created it",
+		"commit":       "it commits by itself, every 5 s and when it gives up partitions, never on request; the test waits until the broker has the offsets",
+		"transactions": "it makes one transaction a run and commits it; it can neither abort nor send offsets",
+		"headers":      "`-H` gives all records of a run the same headers; its records here have none",
 	}},
 	{Name: "franz-go", build: goProgram("franz")},
 	{Name: "Sarama", build: goProgram("sarama")},
 	{Name: "kafka-go", build: goProgram("kafkago"), Limits: map[string]string{
-		"idempotent":  "its Writer has no idempotence",
-		"cooperative": "it has eager assignors only (range, round robin, rack affinity)",
+		"idempotent":   "its Writer has no idempotence",
+		"transactions":   "its Writer has none",
+		"read committed": "its Reader hands out what was aborted, and the markers too",
+		"cooperative":  "it has eager assignors only (range, round robin, rack affinity)",
 	}},
 	{Name: "KafkaJS", Needs: []string{"node", "npm", "g++"}, build: node("kafkajs.js"), Limits: map[string]string{
 		"range":       "it has round robin only, which the eager column is about",
 		"cooperative": "it has eager assignors only",
 	}},
 	{Name: "@platformatic/kafka", Needs: []string{"node", "npm"}, build: node("platformatic.js"), Limits: map[string]string{
-		"range": "its eager assignor is round robin",
+		"range":          "its eager assignor is round robin",
+		"read committed": "its consumer hands out what was aborted",
 	}},
 	{Name: "kafka-python", Needs: []string{"python3"}, build: python("kafka_python.py")},
 	{Name: "aiokafka", Needs: []string{"python3"}, build: python("aio.py"), Limits: map[string]string{

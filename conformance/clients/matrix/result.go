@@ -34,7 +34,7 @@ func (r *result) row() string {
 		codecs = "all five"
 	}
 	cells := []string{r.info.Client, r.info.Version, r.info.Language, r.cell("create"), codecs, r.cell("idempotent")}
-	for _, s := range groupSteps {
+	for _, s := range lastSteps {
 		cells = append(cells, r.cell(s))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
@@ -43,5 +43,8 @@ func (r *result) row() string {
 // groupSteps are the columns about the group.
 var groupSteps = []string{"eager", "cooperative", "commit", "rebalance", "restart", "resume"}
 
+// lastSteps are the columns behind the codecs'.
+var lastSteps = append(slices.Clone(groupSteps), "transactions", "read committed")
+
 // features are what a client may have, or the table of drivers says why not.
-var features = []string{"admin", "idempotent", "range", "cooperative", "commit", "headers"}
+var features = []string{"admin", "idempotent", "range", "cooperative", "commit", "headers", "transactions"}

@@ -31,6 +31,7 @@ type session struct {
 	mu      sync.Mutex
 	sources []*source
 	ledger  *ledger
+	records []wire.Line   // read, where there is no ledger
 	failure error         // the first thing that was not as it should be
 	changed chan struct{} // closed and made anew after every batch of lines
 	stopped bool
@@ -181,6 +182,8 @@ func (s *session) handle(d *driver, line wire.Line) {
 	}
 	if s.ledger != nil {
 		s.fail(s.ledger.event(d.name, line))
+	} else if line.Event == "record" {
+		s.records = append(s.records, line)
 	}
 }
 
@@ -214,6 +217,9 @@ func (s *session) await(limit time.Duration, what string, done func(*ledger) boo
 		case <-timer.C:
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			if s.ledger == nil {
+				s.t.Fatalf("%s: not within %v; %d records read", what, limit, len(s.records))
+			}
 			s.t.Fatalf("%s: not within %v; owners %v, read %v, of that by the owners %v, committed %v, produced %v", what, limit, s.ledger.owner, s.ledger.read, s.ledger.next, s.ledger.committed, s.ledger.ends())
 		}
 	}

@@ -22,7 +22,7 @@ func main() {
 		Client: "franz-go", Version: wire.ModuleVersion("github.com/twmb/franz-go"), Language: "Go",
 		Codecs:   []string{"none", "gzip", "snappy", "lz4", "zstd"},
 		Features: []string{"admin", "idempotent", "range", "cooperative", "commit", "headers", "static", "transactions"},
-		Create:   create, Produce: produce, Join: d.join, Commit: d.commit, Leave: d.leave,
+		Create:   create, Produce: produce, Join: d.join, Commit: d.commit, Leave: d.leave, Txn: (&transactions{}).run,
 	})
 }
 

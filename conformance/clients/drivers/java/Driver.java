@@ -9,8 +9,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
@@ -19,6 +21,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -40,6 +43,8 @@ public final class Driver {
         "cooperative", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
 
     private final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
+    private final Map<String, KafkaProducer<String, String>> transactional = new HashMap<>();
+    private final Set<String> hanging = new HashSet<>();
     private KafkaConsumer<String, String> consumer;
     private String topic;
     private final TreeSet<Integer> owned = new TreeSet<>();
@@ -82,6 +87,7 @@ public final class Driver {
             case "info" -> info(reply);
             case "create" -> create(command);
             case "produce" -> produce(command, reply);
+            case "txn" -> txn(command);
             case "join" -> join(command);
             case "commit" -> commit(reply);
             case "leave" -> leave();
@@ -98,7 +104,7 @@ public final class Driver {
     private static void info(ObjectNode reply) {
         reply.put("client", "Java kafka-clients").put("version", AppInfoParser.getVersion()).put("language", "Java");
         reply.set("codecs", JSON.valueToTree(List.of("none", "gzip", "snappy", "lz4", "zstd")));
-        reply.set("features", JSON.valueToTree(List.of("admin", "idempotent", "range", "cooperative", "commit", "headers", "static")));
+        reply.set("features", JSON.valueToTree(List.of("admin", "idempotent", "range", "cooperative", "commit", "headers", "static", "transactions")));
     }
 
     private static Map<String, Object> common() {
@@ -147,6 +153,52 @@ public final class Driver {
             throw (Exception) e.getCause();
         }
         reply.set("acked", JSON.valueToTree(acked));
+    }
+
+    /** One transaction, or more of one that hangs. */
+    private void txn(JsonNode command) throws Exception {
+        String id = command.get("transactional_id").asText();
+        KafkaProducer<String, String> producer = transactional.get(id);
+        if (producer == null) {
+            Map<String, Object> settings = common();
+            settings.put("transactional.id", id);
+            if (command.has("timeout")) {
+                settings.put("transaction.timeout.ms", command.get("timeout").asInt());
+            }
+            producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
+            transactional.put(id, producer);
+            producer.initTransactions();
+        }
+        if (!hanging.remove(id)) {
+            producer.beginTransaction();
+        }
+        List<Future<RecordMetadata>> futures = new ArrayList<>();
+        int from = command.get("from").asInt();
+        for (int i = from; i < from + command.get("count").asInt(); i++) {
+            ProducerRecord<String, String> record = new ProducerRecord<>(
+                command.get("topic").asText(), i % command.get("partitions").asInt(), "key-" + i, "value-" + i + "-" + "x".repeat(200));
+            record.headers().add("h", Integer.toString(i).getBytes(StandardCharsets.UTF_8));
+            futures.add(producer.send(record));
+        }
+        producer.flush();
+        try {
+            for (Future<RecordMetadata> future : futures) {
+                future.get();
+            }
+        } catch (ExecutionException e) {
+            throw (Exception) e.getCause();
+        }
+        if (!command.path("group").asText("").isEmpty()) {
+            Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+            command.get("offsets").fields().forEachRemaining(o -> offsets.put(
+                new TopicPartition(command.get("topic").asText(), Integer.parseInt(o.getKey())), new OffsetAndMetadata(o.getValue().asLong())));
+            producer.sendOffsetsToTransaction(offsets, new ConsumerGroupMetadata(command.get("group").asText()));
+        }
+        switch (command.get("end").asText()) {
+            case "commit" -> producer.commitTransaction();
+            case "abort" -> producer.abortTransaction();
+            default -> hanging.add(id);
+        }
     }
 
     private void join(JsonNode command) {

@@ -76,6 +76,7 @@ func number(m kafka.Message) int {
 // driver is one group member.
 type driver struct {
 	addr, topic string
+	isolation   kafka.IsolationLevel
 	group       *kafka.ConsumerGroup
 	stop        context.CancelFunc
 	done        sync.WaitGroup
@@ -94,6 +95,9 @@ func (d *driver) join(ctx context.Context, addr string, c wire.Command, m *wire.
 		return err
 	}
 	d.addr, d.topic, d.group = addr, c.Topic, group
+	if c.Isolation == "read_committed" {
+		d.isolation = kafka.ReadCommitted
+	}
 	ctx, d.stop = context.WithCancel(ctx)
 	d.done.Go(func() {
 		for ctx.Err() == nil {
@@ -135,6 +139,7 @@ func (d *driver) begin(generation *kafka.Generation, m *wire.Member) {
 func (d *driver) read(ctx context.Context, a kafka.PartitionAssignment, m *wire.Member) {
 	r := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: []string{d.addr}, Topic: d.topic, Partition: a.ID, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: 250 * time.Millisecond, ReadBackoffMax: 250 * time.Millisecond,
+		IsolationLevel: d.isolation,
 	})
 	defer func() {
 		if err := r.Close(); err != nil {

@@ -85,6 +85,9 @@ func (d *driver) join(_ context.Context, addr string, c wire.Command, m *wire.Me
 	} {
 		argv = append(argv, "-X", property)
 	}
+	if c.Isolation != "" {
+		argv = append(argv, "-X", "isolation.level="+c.Isolation)
+	}
 	if c.Instance != "" {
 		argv = append(argv, "-X", "group.instance.id="+c.Instance)
 	}

@@ -16,6 +16,8 @@ const kafka = new Kafka({
   retry: { maxRetryTime: 500, retries: 20 },
 })
 const producers = new Map()
+const transactional = new Map()
+const hanging = new Map()
 let topic, group, member, consumer
 
 // useCodecs adds the packages that KafkaJS' documentation names, and one for zstd.
@@ -82,7 +84,7 @@ useCodecs().then(() => wire.serve({
     version,
     language: 'JavaScript',
     codecs: Object.keys(compression),
-    features: ['admin', 'idempotent', 'roundrobin', 'commit', 'headers'],
+    features: ['admin', 'idempotent', 'roundrobin', 'commit', 'headers', 'transactions'],
   }),
 
   create: ({ topic, partitions }) => withAdmin(async admin => {
@@ -98,6 +100,26 @@ useCodecs().then(() => wire.serve({
       messages: sent.map(({ partition, key, value, headers }) => ({ partition, key, value, headers })),
     })
     return { acked: wire.acknowledged(sent, answers.map(a => [a.partition, Number(a.baseOffset)])) }
+  },
+
+  async txn(command) {
+    const id = command.transactional_id
+    if (!transactional.has(id)) {
+      const made = kafka.producer({ transactionalId: id, idempotent: true, maxInFlightRequests: 1, ...(command.timeout && { transactionTimeout: command.timeout }) })
+      await made.connect()
+      transactional.set(id, made)
+    }
+    const txn = hanging.get(id) ?? await transactional.get(id).transaction()
+    hanging.delete(id)
+    const messages = wire.records(command).map(({ partition, key, value, headers }) => ({ partition, key, value, headers }))
+    if (messages.length > 0) await txn.send({ topic: command.topic, acks: -1, messages })
+    if (command.group) {
+      const partitions = Object.entries(command.offsets).map(([partition, offset]) => ({ partition: Number(partition), offset: String(offset) }))
+      await txn.sendOffsets({ consumerGroupId: command.group, topics: [{ topic: command.topic, partitions }] })
+    }
+    if (command.end === 'commit') await txn.commit()
+    else if (command.end === 'abort') await txn.abort()
+    else hanging.set(id, txn)
   },
 
   async join(command) {

@@ -15,6 +15,8 @@ const common = {
   retryDelay: 300,
 }
 const producers = new Map()
+const transactional = new Map()
+const hanging = new Map()
 let topic, member, consumer, stream, cooperative
 
 async function create({ topic, partitions }) {
@@ -35,6 +37,32 @@ async function produce(command) {
     messages: sent.map(({ partition, key, value, headers }) => ({ topic: command.topic, partition, key, value, headers })),
   })
   return { acked: wire.acknowledged(sent, offsets.map(({ partition, offset }) => [partition, Number(offset)])) }
+}
+
+async function txn(command) {
+  const id = command.transactional_id
+  if (!transactional.has(id)) {
+    // It asks for id 0 and epoch 0 unless told otherwise, with which it is no new instance; the timeout is that of its requests too.
+    const first = { producerId: -1n, producerEpoch: -1, ...(command.timeout && { timeout: command.timeout }) }
+    transactional.set(id, new Producer({ ...common, ...first, serializers: stringSerializers, idempotent: true, transactionalId: id }))
+  }
+  const transaction = hanging.get(id) ?? await transactional.get(id).beginTransaction()
+  hanging.delete(id)
+  const messages = wire.records(command).map(({ partition, key, value, headers }) => ({ topic: command.topic, partition, key, value, headers }))
+  if (messages.length > 0) await transaction.send({ acks: -1, messages })
+  if (command.group) {
+    const consumer = new Consumer({ ...common, groupId: command.group })
+    const coordinatorId = await consumer.findGroupCoordinator()
+    await transaction.addConsumer(consumer)
+    for (const [partition, offset] of Object.entries(command.offsets)) { // it takes the messages that were read, whose offsets are one less
+      const from = { groupId: command.group, generationId: -1, memberId: '', coordinatorId }
+      await transaction.addOffset({ topic: command.topic, partition: Number(partition), offset: BigInt(offset) - 1n, metadata: { consumer: from } })
+    }
+    await consumer.close()
+  }
+  if (command.end === 'commit') await transaction.commit()
+  else if (command.end === 'abort') await transaction.abort()
+  else hanging.set(id, transaction)
 }
 
 const assigned = () => consumer.assignments?.find(a => a.topic === topic)?.partitions ?? []
@@ -112,10 +140,11 @@ wire.serve({
     version,
     language: 'JavaScript',
     codecs: ['none', 'gzip', 'snappy', 'lz4', 'zstd'],
-    features: ['admin', 'idempotent', 'roundrobin', 'cooperative', 'commit', 'headers', 'static'],
+    features: ['admin', 'idempotent', 'roundrobin', 'cooperative', 'commit', 'headers', 'static', 'transactions'],
   }),
   create,
   produce,
+  txn,
   join,
   commit,
   leave,

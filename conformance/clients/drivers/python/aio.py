@@ -23,7 +23,7 @@ class Listener(ConsumerRebalanceListener):
 
 class Driver:
     def __init__(self):
-        self.producers = {}
+        self.producers, self.transactional, self.hanging = {}, {}, set()
         self.polling = None
 
     async def info(self, _):
@@ -32,7 +32,7 @@ class Driver:
             "version": aiokafka.__version__,
             "language": "Python",
             "codecs": wire.CODECS,
-            "features": ["admin", "idempotent", "range", "commit", "headers", "static"],
+            "features": ["admin", "idempotent", "range", "commit", "headers", "static", "transactions"],
         }
 
     async def create(self, command):
@@ -59,6 +59,31 @@ class Driver:
             futures.append(await producer.send(command["topic"], v, k, i % command["partitions"], headers=headers))
         acks = await asyncio.gather(*futures)
         return {"acked": [[command["from"] + n, ack.partition, ack.offset] for n, ack in enumerate(acks)]}
+
+    async def txn(self, command):
+        id = command["transactional_id"]
+        if id not in self.transactional:
+            timeout = {"transaction_timeout_ms": command["timeout"]} if "timeout" in command else {}
+            producer = AIOKafkaProducer(bootstrap_servers=wire.BOOTSTRAP, transactional_id=id, **timeout)
+            await producer.start()
+            self.transactional[id] = producer
+        producer, futures = self.transactional[id], []
+        if id not in self.hanging:
+            await producer.begin_transaction()
+        self.hanging.discard(id)
+        for i in range(command["from"], command["from"] + command["count"]):
+            k, v, headers = wire.record(i)
+            futures.append(await producer.send(command["topic"], v, k, i % command["partitions"], headers=headers))
+        await asyncio.gather(*futures)
+        if command.get("group"):
+            offsets = {TopicPartition(command["topic"], int(p)): offset for p, offset in command["offsets"].items()}
+            await producer.send_offsets_to_transaction(offsets, command["group"])
+        if command["end"] == "commit":
+            await producer.commit_transaction()
+        elif command["end"] == "abort":
+            await producer.abort_transaction()
+        else:
+            self.hanging.add(id)
 
     async def join(self, command):
         if command["assignor"] != "range":

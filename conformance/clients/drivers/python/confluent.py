@@ -16,7 +16,7 @@ class Driver:
     joined = False
 
     def __init__(self):
-        self.producers = {}
+        self.producers, self.transactional, self.hanging = {}, {}, set()
 
     def info(self, _):
         return {
@@ -24,7 +24,7 @@ class Driver:
             "version": f"{confluent_kafka.version()} (librdkafka {confluent_kafka.libversion()[0]})",
             "language": "Python",
             "codecs": wire.CODECS,
-            "features": ["admin", "idempotent", "range", "cooperative", "commit", "headers", "static"],
+            "features": ["admin", "idempotent", "range", "cooperative", "commit", "headers", "static", "transactions"],
         }
 
     def create(self, command):
@@ -52,6 +52,35 @@ class Driver:
         if errors:
             raise KafkaException(errors[0])
         return {"acked": sorted(acked)}
+
+    def txn(self, command):
+        id, errors = command["transactional_id"], []
+        if id not in self.transactional:
+            timeout = {"transaction.timeout.ms": command["timeout"], "message.timeout.ms": command["timeout"]} if "timeout" in command else {}
+            producer = Producer(COMMON | {"transactional.id": id} | timeout)
+            producer.init_transactions(30)
+            self.transactional[id] = producer
+        producer = self.transactional[id]
+        if id not in self.hanging:
+            producer.begin_transaction()
+        self.hanging.discard(id)
+        for i in range(command["from"], command["from"] + command["count"]):
+            k, v, headers = wire.record(i)
+            producer.produce(command["topic"], v, k, i % command["partitions"], lambda error, _: error and errors.append(error), headers=headers)
+        producer.flush()
+        if errors:
+            raise KafkaException(errors[0])
+        if command.get("group"):
+            offsets = [TopicPartition(command["topic"], int(p), offset) for p, offset in command["offsets"].items()]
+            group = Consumer(COMMON | {"group.id": command["group"]})
+            producer.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), 30)
+            group.close()
+        if command["end"] == "commit":
+            producer.commit_transaction(30)
+        elif command["end"] == "abort":
+            producer.abort_transaction(30)
+        else:
+            self.hanging.add(id)
 
     def join(self, command):
         settings = COMMON | {

@@ -33,7 +33,7 @@ class Driver:
     joined = False
 
     def __init__(self):
-        self.producers = {}
+        self.producers, self.transactional, self.hanging = {}, {}, set()
 
     def info(self, _):
         return {
@@ -41,7 +41,7 @@ class Driver:
             "version": kafka.__version__,
             "language": "Python",
             "codecs": wire.CODECS,
-            "features": ["admin", "idempotent", "range", "cooperative", "commit", "headers", "static"],
+            "features": ["admin", "idempotent", "range", "cooperative", "commit", "headers", "static", "transactions"],
         }
 
     def create(self, command):
@@ -63,6 +63,33 @@ class Driver:
         producer.flush()
         acks = [(i, future.get(timeout=60)) for i, future in futures]
         return {"acked": [[i, ack.partition, ack.offset] for i, ack in acks]}
+
+    def txn(self, command):
+        id = command["transactional_id"]
+        if id not in self.transactional:
+            timeout = {"transaction_timeout_ms": command["timeout"]} if "timeout" in command else {}
+            producer = KafkaProducer(transactional_id=id, **timeout, **COMMON)
+            producer.init_transactions()
+            self.transactional[id] = producer
+        producer, futures = self.transactional[id], []
+        if id not in self.hanging:
+            producer.begin_transaction()
+        self.hanging.discard(id)
+        for i in range(command["from"], command["from"] + command["count"]):
+            k, v, headers = wire.record(i)
+            futures.append(producer.send(command["topic"], v, k, headers, i % command["partitions"]))
+        producer.flush()
+        for future in futures:
+            future.get(timeout=60)
+        if command.get("group"):
+            offsets = {TopicPartition(command["topic"], int(p)): OffsetAndMetadata(offset, "", -1) for p, offset in command["offsets"].items()}
+            producer.send_offsets_to_transaction(offsets, command["group"])
+        if command["end"] == "commit":
+            producer.commit_transaction()
+        elif command["end"] == "abort":
+            producer.abort_transaction()
+        else:
+            self.hanging.add(id)
 
     def join(self, command):
         self.topic, self.member = command["topic"], wire.Member()

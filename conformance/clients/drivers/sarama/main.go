@@ -19,7 +19,7 @@ func main() {
 		Client: "Sarama", Version: wire.ModuleVersion("github.com/IBM/sarama"), Language: "Go",
 		Codecs:   []string{"none", "gzip", "snappy", "lz4", "zstd"},
 		Features: []string{"admin", "idempotent", "range", "cooperative", "commit", "headers", "static", "transactions"},
-		Create:   create, Produce: produce, Join: d.join, Commit: d.commit, Leave: d.leave,
+		Create:   create, Produce: produce, Join: d.join, Commit: d.commit, Leave: d.leave, Txn: (&transactions{}).run,
 	})
 }
 

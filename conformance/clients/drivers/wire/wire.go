@@ -29,6 +29,11 @@ type Command struct {
 	Assignor   string `json:"assignor"`
 	Instance   string `json:"instance"`
 	Isolation  string `json:"isolation,omitempty"`
+
+	TransactionalID string           `json:"transactional_id,omitempty"`
+	TimeoutMillis   int              `json:"timeout,omitempty"` // of transactions
+	End             string           `json:"end,omitempty"`     // of this one: "commit", "abort", "hang"
+	Offsets         map[string]int64 `json:"offsets,omitempty"` // to commit for Group, by partition
 }
 
 // Line is one line that a driver writes: a reply (Re is not 0) or an event.
@@ -81,6 +86,19 @@ func (c Command) Records() []Record {
 	return records
 }
 
+// PartitionOffsets are those that a txn command commits, by partition.
+func (c Command) PartitionOffsets() (map[int32]int64, error) {
+	offsets := map[int32]int64{}
+	for name, offset := range c.Offsets {
+		p, err := strconv.ParseInt(name, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		offsets[int32(p)] = offset
+	}
+	return offsets, nil
+}
+
 // Driver is a client behind the protocol. A func that is nil is a command that the client does not have.
 type Driver struct {
 	Client, Version, Language string
@@ -91,6 +109,7 @@ type Driver struct {
 	Join    func(ctx context.Context, addr string, c Command, m *Member) error
 	Commit  func(ctx context.Context, m *Member) (map[int]int64, error)
 	Leave   func(ctx context.Context, m *Member) error
+	Txn     func(ctx context.Context, addr string, c Command) error
 }
 
 // ModuleVersion is the version of a module that this program was built with, without its v.
@@ -157,6 +176,8 @@ func (d Driver) do(ctx context.Context, addr string, c Command, m *Member) (Line
 			named[strconv.Itoa(p)] = offset
 		}
 		return Line{Committed: named}, err
+	case c.Do == "txn" && d.Txn != nil:
+		return Line{}, d.Txn(ctx, addr, c)
 	case c.Do == "leave":
 		return Line{}, d.Leave(ctx, m)
 	}
