@@ -89,10 +89,7 @@ func txnTimeouts(e *judge.Env) {
 
 // txnMaxTimeout has a broker whose transaction.max.timeout.ms is another.
 func txnMaxTimeout(e *judge.Env) {
-	e.Await("a coordinator", func() bool {
-		code := e.Quiet(4, timeout(initTxn("x"), 1000)).(*kmsg.InitProducerIDResponse).ErrorCode
-		return code < 14 || code > 16
-	})
+	awaitTransactions(e)
 	c := e.Conn()
 	for _, millis := range []int32{1, 999, 1000, 1001, 60000} {
 		name := e.Name(fmt.Sprint(millis))

@@ -43,10 +43,10 @@ var Drivers = []*Driver{
 	{Name: "franz-go", build: goProgram("franz")},
 	{Name: "Sarama", build: goProgram("sarama")},
 	{Name: "kafka-go", build: goProgram("kafkago"), Limits: map[string]string{
-		"idempotent":   "its Writer has no idempotence",
+		"idempotent":     "its Writer has no idempotence",
 		"transactions":   "its Writer has none",
 		"read committed": "its Reader hands out what was aborted, and the markers too",
-		"cooperative":  "it has eager assignors only (range, round robin, rack affinity)",
+		"cooperative":    "it has eager assignors only (range, round robin, rack affinity)",
 	}},
 	{Name: "KafkaJS", Needs: []string{"node", "npm", "g++"}, build: node("kafkajs.js"), Limits: map[string]string{
 		"range":       "it has round robin only, which the eager column is about",
