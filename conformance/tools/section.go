@@ -23,6 +23,11 @@ exit status, was the same; ids, ports, times and measured figures apart.
 |---|---|---|---|
 `
 
+const sectionOthers = `
+In a test of their own: ` + "`kafka-verifiable-producer`" + ` and two ` + "`kafka-verifiable-consumer`" + `s of one group while the broker is killed and started again, and
+` + "`kafka-replica-verification`" + `. ` + "`kafka-dump-log`" + ` reads the files of this broker.
+`
+
 // tally counts what the scripts did with one tool.
 type tally struct {
 	calls, same int
@@ -43,7 +48,7 @@ func section(version string, tallies map[string]*tally, d differences) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %d | %d | %s |\n", tool, t.calls, t.same, strings.Join(what, "; "))
 	}
-	b.WriteString("\n| what differs | with Kafka | here | why |\n|---|---|---|---|\n")
+	b.WriteString(sectionOthers + "\n| what differs | with Kafka | here | why |\n|---|---|---|---|\n")
 	for _, one := range d {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", one.What, one.Kafka, one.Here, one.Why)
 	}
