@@ -2,7 +2,6 @@ package group
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -258,7 +257,7 @@ func joinAll(t *testing.T, members []*member, more *member) {
 		select {
 		case r := <-syncs[i]:
 			if r.Err == nil && string(r.Assignment) != members[i].id {
-				t.Fatal(fmt.Sprintf("%s is assigned %q", members[i].id, r.Assignment))
+				t.Fatalf("%s is assigned %q", members[i].id, r.Assignment)
 			}
 		default:
 		}
