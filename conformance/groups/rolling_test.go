@@ -46,7 +46,7 @@ func TestRollingRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newRolling(t, opts).run()
+			newRolling(t, name == "static", opts).run()
 		})
 	}
 }
@@ -55,6 +55,7 @@ func TestRollingRestart(t *testing.T) {
 type rolling struct {
 	*testing.T
 	broker  *target.Broker
+	static  bool
 	options func(member int) []kgo.Opt
 	own     *ownership
 	members [size]*member
@@ -87,9 +88,9 @@ func (m *member) stop() {
 	m.client.CloseAllowingRebalance()
 }
 
-func newRolling(t *testing.T, options func(int) []kgo.Opt) *rolling {
+func newRolling(t *testing.T, static bool, options func(int) []kgo.Opt) *rolling {
 	t.Helper()
-	r := &rolling{T: t, options: options, own: newOwnership(partitions)}
+	r := &rolling{T: t, static: static, options: options, own: newOwnership(partitions)}
 	r.broker = target.Start(t, target.Options{Flags: []string{"--group-min-session-timeout-ms", "1000"},
 		Properties: map[string]string{"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "100",
 			"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}})
@@ -146,7 +147,8 @@ func (r *rolling) run() {
 const (
 	never = iota
 	whileLeaving
-	whileJoining // a rebalance is being prepared: the others hear of it with their next heartbeat
+	whileAway
+	whileJoining // a rebalance is being prepared: the others hear of it with their next heartbeat. A static member has joined in an instant.
 	atRest
 	moments
 )
@@ -163,9 +165,12 @@ func (r *rolling) step(i, moment int) {
 		r.kill(rand.N(heartbeat / 4))
 	}
 	<-gone
+	if moment == whileAway {
+		r.kill(rand.N(heartbeat / 4))
+	}
 	r.generation = max(r.generation, old.gen)
 	r.members[i] = r.join(i)
-	if moment == whileJoining {
+	if moment == whileJoining && !r.static {
 		r.kill(rand.N(heartbeat / 4))
 	}
 	r.longest = max(r.longest, r.own.await(r.T, r.names(), bound))
