@@ -35,6 +35,9 @@ clients: ## real clients and Kafka's own tools against the broker (needs kcat, J
 clients-doc: ## run every client of the matrix and write docs/clients.md (needs what clients needs, and python3 with venv)
 	cd conformance && DOZE_KAFKA_REQUIRE=all go test -count=1 ./clients/matrix -run TestMatrix -update
 
+image: ## build the container image and test it, with the Docker engine of this machine or one that is installed and started
+	.ci/run image
+
 record: ## ask Apache Kafka again: writes conformance/recordings (needs Java, Maven)
 	cd conformance && go test -count=1 ./scenario -run TestScenarios -record
 
@@ -48,4 +51,4 @@ rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (ne
 limitations: ## write the wanted differences into docs/limitations.md
 	cd conformance && go test -count=1 ./scenario -run TestLimitations -update
 
-.PHONY: help run test race lint fuzz bench clients clients-doc record replay rerecord limitations
+.PHONY: help run test race lint fuzz bench clients image clients-doc record replay rerecord limitations
