@@ -58,6 +58,8 @@ var rows = map[string]row{
 	"broker":        {6, nil},
 	"transcript":    {7, nil},
 	"brokertest":    {7, []string{"github.com/twmb/franz-go", "go.etcd.io/bbolt"}},
+
+	"brokertest/history": {7, nil},
 }
 
 // diskCalls are the functions of package os that open, make or change files.
