@@ -9,6 +9,7 @@ import (
 // A Loss is what the broker has gone through.
 type Loss uint8
 
+// What a broker can go through.
 const (
 	Kill     Loss = iota // of the process: all that was acknowledged is there
 	PowerCut             // what was acknowledged durably is there
