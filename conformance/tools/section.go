@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Section is the part of docs/clients.md about Kafka's tools. TestTranscripts writes it (-update) and checks it.
+// Section is the end of docs/clients.md, about Kafka's tools. TestTranscripts writes it (-update) and checks it.
 //
 //go:embed section.md
 var Section string
 
-const sectionHead = `## Kafka's own tools
+const sectionTitle = "## Kafka's own tools\n"
 
+const sectionHead = sectionTitle + `
 The command line tools of Apache Kafka %s, run against this broker and against Kafka itself by the scripts in ` + "`conformance/tools/testdata`" + `,
 which hold what was printed with Kafka. The second column is how often a tool was called, the third how often everything that it printed, and its
 exit status, was the same; ids, ports, times and measured figures apart.
@@ -53,4 +54,10 @@ func section(version string, tallies map[string]*tally, d differences) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", one.What, one.Kafka, one.Here, one.Why)
 	}
 	return b.String()
+}
+
+// insert puts the section at the end of docs/clients.md, in the place of the one that is there.
+func insert(page, section string) string {
+	head, _, _ := strings.Cut(page, "\n"+sectionTitle)
+	return head + "\n" + section
 }
