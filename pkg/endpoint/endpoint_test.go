@@ -234,8 +234,8 @@ func TestAwaitWaitsForEveryListener(t *testing.T) {
 			}
 			synctest.Wait()
 			select {
-			case <-done:
-				t.Fatalf("the wait has ended with %v", set)
+			case err := <-done:
+				t.Fatalf("the wait has ended with %v: %v", set, err)
 			default:
 			}
 		}

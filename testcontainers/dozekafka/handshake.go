@@ -135,7 +135,7 @@ func ask(ctx context.Context, method, url string, body []byte) (status int, answ
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it is read to its end, or of no use
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	return resp.StatusCode, bytes.TrimSpace(answer), err
 }

@@ -114,9 +114,9 @@ func WithLogLevel(level string) Option { return WithSetting("LOG_LEVEL", level) 
 type Durability int
 
 const (
-	// PowerLoss: acks=all is on the disk (fsync) before it is answered. This is the default.
+	// PowerLoss is the default: acks=all is on the disk (fsync) before it is answered.
 	PowerLoss Durability = iota
-	// ProcessCrash: as Apache Kafka's default, acks=all is answered from the
+	// ProcessCrash is cheaper: as Apache Kafka's default, acks=all is answered from the
 	// page cache. Records outlive Kill and Restart, and a power cut may take the last ones.
 	ProcessCrash
 )
