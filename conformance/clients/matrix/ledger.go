@@ -87,11 +87,6 @@ func (l *ledger) event(member string, e wire.Line) error {
 	return nil
 }
 
-// wouldOverlap says whether an assignment takes a partition that another member has.
-func (l *ledger) wouldOverlap(member string, partitions []int) bool {
-	return slices.ContainsFunc(partitions, func(p int) bool { return l.owner[p] != "" && l.owner[p] != member })
-}
-
 func (l *ledger) assigned(member string, partitions, owned []int) error {
 	for _, p := range partitions {
 		if p < 0 || p >= l.partitions {
