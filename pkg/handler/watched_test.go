@@ -40,6 +40,7 @@ func TestWatchKnowsARequestThatShowsThatAClientCame(t *testing.T) {
 				h.Handle(t.Context(), &server.Request{Conn: conn, Key: int16(k), ClientID: "app"})
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if (len(astray) == 0) != came {
 				t.Errorf("%s: astray %+v", key.Name(), astray)
 			}
@@ -61,5 +62,6 @@ func TestWatchIgnoresPipes(t *testing.T) {
 		c, _ := net.Pipe()
 		h.Handle(t.Context(), &server.Request{Conn: &server.ConnInfo{Local: c.LocalAddr(), Remote: c.RemoteAddr()}, Key: int16(kmsg.Metadata)})
 		time.Sleep(time.Minute)
+		synctest.Wait()
 	})
 }
