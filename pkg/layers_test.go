@@ -55,6 +55,7 @@ var rows = map[string]row{
 	"cleaner":       {4, nil},
 	"handler":       {5, []string{kmsg}},
 	"control":       {5, []string{"github.com/VictoriaMetrics/metrics"}},
+	"dump":          {5, nil},
 	"broker":        {6, nil},
 	"transcript":    {7, nil},
 	"brokertest":    {7, []string{"github.com/twmb/franz-go", "go.etcd.io/bbolt"}},
