@@ -56,7 +56,7 @@ func (m *member) open() bool {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.BlockRebalanceOnPoll(), kgo.FetchMaxWait(100*time.Millisecond),
 		// A member whose leave was lost with the broker is missed by the others until its session ends.
 		kgo.SessionTimeout(6*time.Second), kgo.RebalanceTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
-		kgo.OnPartitionsRevoked(lost), kgo.OnPartitionsLost(lost), kgo.RetryTimeout(2*time.Minute), kgo.MetadataMinAge(50*time.Millisecond),
+		kgo.OnPartitionsRevoked(lost), kgo.OnPartitionsLost(lost), kgo.RequestRetries(100_000), kgo.RetryTimeout(2*time.Minute), kgo.MetadataMinAge(50*time.Millisecond),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))
 	m.fail(err)
 	return err == nil

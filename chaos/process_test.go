@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,6 +79,8 @@ func (p *program) start() (*life, error) {
 	}
 	cmd := exec.Command(p.binary, "--data-dir", p.data(), "--listeners", "PLAINTEXT://"+p.addr, "--http-listen", "off")
 	cmd.Stdout, cmd.Stderr = log, log
+	// Variables of the same prefix are settings of the broker: those of the tests are none.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DOZE_KAFKA_") })
 	dieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, err

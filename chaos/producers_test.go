@@ -146,7 +146,7 @@ func (p *idempotent) batch(b history.Batch, sequence int32) []byte {
 // franz is a producer as people have it: franz-go's, idempotent with acks=all, many requests in flight.
 func (r *run) franz(id uint32, rng *rand.Rand, stop <-chan struct{}) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(r.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }), kgo.RetryTimeout(2*time.Minute), kgo.MetadataMinAge(50*time.Millisecond))
+		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }), kgo.RequestRetries(100_000), kgo.RetryTimeout(2*time.Minute), kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		r.fail(err)
 		return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/brokertest"
+	"github.com/dozekafka/doze-kafka/pkg/brokertest/history"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
@@ -37,28 +37,29 @@ func (c *patient) refusal(what string, err error) {
 }
 
 func (c *patient) makeTopic(name string) {
-	was := c.world.topics[name]
-	t := topicState{exists: true, born: was.born + 1, parts: make([]partState, 2)}
+	t := c.world.newTopic(name, 2)
+	c.world.topics[name] = t
 	id, err := c.create(name, len(t.parts))
 	if err != nil {
 		c.refusal("create", err)
 		c.left[name] = true
 		return
 	}
-	t.id, t.certain = id, true
+	t.id = id
 	c.world.topics[name] = t
+	c.world.Promise(topicFacts(name, len(t.parts)))
 }
 
 func (c *patient) dropTopic(name string) {
-	t := c.world.topics[name]
+	gone := topicFacts(name, 0)
+	c.world.Begin(gone)
 	if err := c.remove(name); err != nil {
 		c.refusal("delete", err)
 		c.left[name] = true
-		t.certain = false
-		c.world.topics[name] = t
 		return
 	}
-	c.world.topics[name] = topicState{certain: true, born: t.born}
+	c.world.topics[name] = topicState{}
+	c.world.Promise(gone)
 }
 
 func (c *patient) send(name string, partition int) {
@@ -66,22 +67,16 @@ func (c *patient) send(name string, partition int) {
 	if c.left[key] {
 		return
 	}
-	t := c.world.topics[name]
-	t.parts = slices.Clone(t.parts)
-	p := &t.parts[partition]
 	batches := make([][]byte, partition+1)
-	values := []string{fmt.Sprintf("%s.%d: %d", key, t.born, len(p.sent)), "more"}
-	p.last, p.lastAt = sweepBatch(c.t, c.world.producer, len(p.sent), values), int64(len(p.sent))
-	batches[partition], p.sent = p.last, append(slices.Clone(p.sent), values...)
-	c.world.topics[name] = t
+	var b history.Batch
+	b, batches[partition] = c.world.next(c.t, name, partition, 2)
 	for range 2 {
-		offsets, errs := c.tryProduce(name, t.id, -1, batches)
+		offsets, errs := c.tryProduce(name, c.world.topics[name].id, -1, batches)
 		err := errs[partition]
 		if err == nil {
-			if offsets[partition] != p.lastAt {
-				c.t.Errorf("%s: a batch is at %d, not at %d", key, offsets[partition], p.lastAt)
+			if err := c.world.Ack(b, offsets[partition], true); err != nil {
+				c.t.Error(err)
 			}
-			p.durable = len(p.sent)
 			return
 		}
 		c.refusal("produce", err)
@@ -91,16 +86,15 @@ func (c *patient) send(name string, partition int) {
 
 // trim has all records of a topic's first partition deleted; a refusal leaves open where it starts.
 func (c *patient) trim(name string) {
-	t := c.world.topics[name]
-	t.parts = slices.Clone(t.parts)
-	p := &t.parts[0]
-	p.latest = int64(len(p.sent))
-	c.world.topics[name] = t
+	p := &c.world.topics[name].parts[0]
+	p.latest = p.next
+	c.world.MayStart(name, 0, p.latest)
 	for range 2 {
 		starts, errs := c.deleteTo(name, -1)
 		if errs[0] == nil {
-			p.start = starts[0]
-			p.durable = max(p.durable, int(p.start))
+			if err := c.world.Starts(name, 0, starts[0]); err != nil {
+				c.t.Error(err)
+			}
 			return
 		}
 		c.refusal("delete records", errs[0])
@@ -143,7 +137,7 @@ func TestAFailureOfAnyOperationLosesNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := brokertest.Start(t)
 				b.MayFail()
-				c := &patient{peer: newPeer(t, b), left: map[string]bool{}, world: &world{topics: map[string]topicState{}}}
+				c := &patient{peer: newPeer(t, b), left: map[string]bool{}, world: newWorld()}
 				c.world.producer = c.producerID()
 				rng := rand.New(rand.NewPCG(seed, 1))
 				rule := faultfs.Rule{Kinds: vfs.OpChanges | vfs.OpOpen | vfs.OpRead, Nth: n, Happens: n%3 == 0}

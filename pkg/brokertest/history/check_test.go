@@ -78,8 +78,13 @@ func TestTheCheckFindsEachBrokenPromise(t *testing.T) {
 			read(c, 0, 0, logOf(one))
 		}},
 		"nor anything after a clean stop": {history.Lost, history.PowerCut, func(h *history.History, c *history.Check, one, _, _ history.Batch) {
-			h.Flushed()
+			h.Flushed("a", 0)
 			read(c, 0, 0, logOf(one))
+		}},
+		"what is acknowledged after a clean stop can go": {"", history.PowerCut, func(h *history.History, c *history.Check, one, two, other history.Batch) {
+			h.Flushed("a", 0)
+			noError(t, h.Ack(other, 3, false))
+			read(c, 0, 0, logOf(one, two))
 		}},
 		"a record twice": {history.Duplicated, history.Kill, func(_ *history.History, c *history.Check, one, two, _ history.Batch) {
 			read(c, 0, 0, logOf(one, two, two))

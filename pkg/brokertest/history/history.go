@@ -11,7 +11,6 @@ package history
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 )
@@ -175,13 +174,16 @@ func (h *History) Refuse(b Batch) {
 	}
 }
 
-// Flushed says that all that is acknowledged outlives a power cut from now on: a clean stop.
-func (h *History) Flushed() {
+// Flushed says that all that is acknowledged of a partition outlives a power cut from now on: a clean stop of a broker that had it open.
+func (h *History) Flushed(topic string, part int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.topics {
-		for _, p := range t.parts {
-			p.flushed = math.MaxInt64
+	p := h.topics[topic].parts[part]
+	for _, entries := range p.sent {
+		for _, e := range entries {
+			if e.state == acked {
+				p.flushed = max(p.flushed, e.offset+1)
+			}
 		}
 	}
 }
