@@ -39,6 +39,7 @@ type storage struct {
 	topics    *topic.Registry
 	groups    *group.Coordinator
 	stats     *commitlog.Stats
+	older     bool // the data directory is of a layout whose segments have to be checked (ST-4)
 	clusterID string
 	epoch     int32
 }
@@ -76,6 +77,9 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 		},
 		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: st.last.covers,
 	})
+	if err == nil && st.older {
+		err = st.checkWhole(ctx, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +99,9 @@ func (st *storage) image(name string) (kafka.TopicImage, bool) {
 
 // openStore opens meta.db.
 func (st *storage) openStore(s *config.Settings, o *options) error {
-	name := s.MetaDB
-	if name == "" {
-		name = filepath.Join(o.metaDir(s.DataDir), metaFile)
+	name, err := metaPath(s, o)
+	if err != nil {
+		return err
 	}
 	if err := st.refuseOrphans(name); err != nil {
 		return err
@@ -110,6 +114,9 @@ func (st *storage) openStore(s *config.Settings, o *options) error {
 		return err
 	}
 	st.store = store
+	if st.older = st.isOlder(); st.older {
+		st.last = new(lastStop) // its clean stops do not count
+	}
 	if s.ClusterID != "" && s.ClusterID != st.clusterID {
 		o.logger.Warn("the data directory belongs to another cluster id, which is kept", "stored", st.clusterID, "set", s.ClusterID)
 	}
