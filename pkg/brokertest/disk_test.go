@@ -22,10 +22,11 @@ import (
 // A user is a client of a broker whose disk is in trouble, with two topics: "used" has records, and "fresh" has no directory yet.
 type user struct {
 	peer
-	b    *brokertest.Broker
-	ids  map[string][16]byte
-	ends map[string]int64 // what was acknowledged
-	n    int              // makes names
+	b     *brokertest.Broker
+	ids   map[string][16]byte
+	ends  map[string]int64 // what was acknowledged
+	n     int              // makes names
+	parts int              // that "fresh" was given besides its first
 }
 
 func newUser(t *testing.T) *user {
@@ -124,9 +125,13 @@ func (u *user) deleteGroup() error {
 func (u *user) grow() error {
 	req := kmsg.NewPtrCreatePartitionsRequest()
 	t := kmsg.NewCreatePartitionsRequestTopic()
-	t.Topic, t.Count = "fresh", 3
+	t.Topic, t.Count = "fresh", int32(u.parts+2)
 	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
-	return kerr.ErrorForCode(ask[*kmsg.CreatePartitionsResponse](u.peer, req).Topics[0].ErrorCode)
+	err := kerr.ErrorForCode(ask[*kmsg.CreatePartitionsResponse](u.peer, req).Topics[0].ErrorCode)
+	if err == nil {
+		u.parts++
+	}
+	return err
 }
 
 func (u *user) alter(kind kmsg.ConfigResourceType, name, config string) error {

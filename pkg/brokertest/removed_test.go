@@ -117,7 +117,7 @@ func (s *removedCode) caughtBy(t *testing.T) (string, error) {
 		return "", err
 	}
 	for _, pkg := range s.tests {
-		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-failfast", "-timeout=3m", "-overlay="+overlay, "./pkg/"+pkg)
+		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=3m", "-overlay="+overlay, "./pkg/"+pkg)
 		cmd.Dir = "../.."
 		out, err := cmd.CombinedOutput()
 		if err == nil {
@@ -127,13 +127,26 @@ func (s *removedCode) caughtBy(t *testing.T) (string, error) {
 			return "", err
 		}
 		for _, exp := range []*regexp.Regexp{failedTest, hungTest} {
-			if m := exp.FindSubmatch(out); m != nil {
-				return fmt.Sprintf("%s %s", pkg, m[1]), nil
+			if m := exp.FindAllSubmatch(out, -1); m != nil {
+				return failures(pkg, m), nil
 			}
 		}
 		return "", fmt.Errorf("%s: no test has failed, and yet: %s", pkg, out)
 	}
 	return "nothing", fmt.Errorf("no test of %v has noticed", s.tests)
+}
+
+// failures names the first tests of those that have failed.
+func failures(pkg string, tests [][][]byte) string {
+	const most = 3
+	names := pkg
+	for i, m := range tests {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", names, len(tests)-most)
+		}
+		names += " " + string(m[1])
+	}
+	return names
 }
 
 // overlay makes the file that has the go command take the changed file for the original.
