@@ -94,14 +94,7 @@ func (u *user) writeSilently(topic string) error {
 }
 
 func (u *user) commit(group string) error {
-	req := kmsg.NewPtrOffsetCommitRequest()
-	t := kmsg.NewOffsetCommitRequestTopic()
-	t.Topic, t.TopicID = "used", u.ids["used"]
-	part := kmsg.NewOffsetCommitRequestTopicPartition()
-	part.Offset = 1
-	t.Partitions = append(t.Partitions, part)
-	req.Group, req.Topics = group, append(req.Topics, t)
-	return kerr.ErrorForCode(ask[*kmsg.OffsetCommitResponse](u.peer, req).Topics[0].Partitions[0].ErrorCode)
+	return u.peer.commit(group, "used", u.ids["used"], []int64{1})
 }
 
 func (u *user) deleteOffset() error {
@@ -123,11 +116,7 @@ func (u *user) deleteGroup() error {
 }
 
 func (u *user) grow() error {
-	req := kmsg.NewPtrCreatePartitionsRequest()
-	t := kmsg.NewCreatePartitionsRequestTopic()
-	t.Topic, t.Count = "fresh", int32(u.parts+2)
-	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
-	err := kerr.ErrorForCode(ask[*kmsg.CreatePartitionsResponse](u.peer, req).Topics[0].ErrorCode)
+	err := u.peer.grow("fresh", u.parts+2)
 	if err == nil {
 		u.parts++
 	}

@@ -66,6 +66,44 @@ func (p peer) remove(name string) error {
 	return kerr.ErrorForCode(ask[*kmsg.DeleteTopicsResponse](p, req).Topics[0].ErrorCode)
 }
 
+func (p peer) grow(name string, partitions int) error {
+	req := kmsg.NewPtrCreatePartitionsRequest()
+	t := kmsg.NewCreatePartitionsRequestTopic()
+	t.Topic, t.Count = name, int32(partitions)
+	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
+	return kerr.ErrorForCode(ask[*kmsg.CreatePartitionsResponse](p, req).Topics[0].ErrorCode)
+}
+
+// alter sets a config of a topic.
+func (p peer) alter(name, config, value string) error {
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	r := kmsg.NewIncrementalAlterConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, name
+	c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	c.Name, c.Value = config, &value
+	r.Configs = append(r.Configs, c)
+	req.Resources = append(req.Resources, r)
+	return kerr.ErrorForCode(ask[*kmsg.IncrementalAlterConfigsResponse](p, req).Resources[0].ErrorCode)
+}
+
+// commit commits an offset for each partition.
+func (p peer) commit(group, name string, id [16]byte, offsets []int64) error {
+	t := kmsg.NewOffsetCommitRequestTopic()
+	t.Topic, t.TopicID = name, id
+	for i, o := range offsets {
+		part := kmsg.NewOffsetCommitRequestTopicPartition()
+		part.Partition, part.Offset = int32(i), o
+		t.Partitions = append(t.Partitions, part)
+	}
+	req := kmsg.NewPtrOffsetCommitRequest()
+	req.Group, req.Topics = group, append(req.Topics, t)
+	var errs []error
+	for _, got := range ask[*kmsg.OffsetCommitResponse](p, req).Topics[0].Partitions {
+		errs = append(errs, kerr.ErrorForCode(got.ErrorCode))
+	}
+	return errors.Join(errs...)
+}
+
 // find is the topic's id and partitions; ok is false if there is none.
 func (p peer) find(name string) (id [16]byte, partitions int, ok bool) {
 	req := kmsg.NewPtrMetadataRequest()

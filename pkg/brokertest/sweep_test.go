@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,78 +14,8 @@ import (
 
 	"github.com/dozekafka/doze-kafka/pkg/brokertest"
 	"github.com/dozekafka/doze-kafka/pkg/brokertest/history"
-	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
-
-// topicConfigs are those of every topic: a segment takes a few batches. Old as they are, no record is old enough to go.
-var topicConfigs = [][2]string{{"internal.segment.bytes", "700"}, {retention, "9000000000000"}}
-
-// sweepTopics are the names of all topics.
-var sweepTopics = []string{"a", "b", trimmed}
-
-// trimmed is the topic whose older segments retention removes every second.
-const trimmed = "c.d"
-
-var trimmedConfig = [2]string{"retention.bytes", "1500"}
-
-const retention = "retention.ms"
-
-// A world is what a client has asked for, and was told.
-type world struct {
-	*history.History
-	producer int64
-	topics   map[string]topicState
-}
-
-func newWorld() *world {
-	w := &world{History: history.New(), topics: map[string]topicState{}}
-	for _, name := range sweepTopics {
-		w.Promise(topicFacts(name, 0))
-	}
-	return w
-}
-
-type topicState struct {
-	id     [16]byte
-	exists bool
-	parts  []partState
-}
-
-// A partState is where the workload is in a partition.
-type partState struct {
-	next   int64         // the end, as far as the client knows
-	last   []byte        // the last batch that was sent, as it was sent
-	lastIs history.Batch // the same
-	latest int64         // the furthest log start that was asked for
-	cold   bool          // nothing has opened the partition since a kill: a clean stop does not flush it (ST-50)
-}
-
-func (w *world) clone() *world {
-	c := *w
-	c.History = w.Clone()
-	c.topics = maps.Clone(w.topics)
-	for name, t := range c.topics {
-		t.parts = slices.Clone(t.parts)
-		c.topics[name] = t
-	}
-	return &c
-}
-
-// sweepBatch is a batch of one producer whose sequence is the offset.
-func sweepBatch(t *testing.T, producer int64, sequence int64, values [][]byte) []byte {
-	b := record.NewBuilder(record.Options{Producer: &record.Producer{ID: producer, BaseSequence: int32(sequence)}})
-	for _, v := range values {
-		if err := b.Append(1_000_000, nil, v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := b.Batch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // A cut is a snapshot with what was promised by then.
 type cut struct {
@@ -136,26 +65,6 @@ func (s *sweep) setState(name string, t topicState) {
 	s.change(func(w *world) { w.topics[name] = t })
 }
 
-// topicFacts are what there is of a topic, or is not.
-func topicFacts(name string, partitions int) map[string]string {
-	if partitions == 0 {
-		return map[string]string{"topic " + name: history.None, "config " + name: history.None}
-	}
-	return map[string]string{"topic " + name: fmt.Sprint(partitions), "config " + name: topicConfigs[1][1]}
-}
-
-// newTopic says that a topic is about to be made.
-func (w *world) newTopic(name string, partitions int) topicState {
-	w.Topic(name, partitions)
-	w.Begin(topicFacts(name, partitions))
-	if name == trimmed {
-		for i := range partitions {
-			w.MayStart(name, int32(i), math.MaxInt64)
-		}
-	}
-	return topicState{exists: true, parts: make([]partState, partitions)}
-}
-
 func (s *sweep) createTopic(name string) {
 	partitions := 1 + s.rng.IntN(3)
 	var t topicState
@@ -174,8 +83,51 @@ func (s *sweep) createTopic(name string) {
 	})
 }
 
+// grow gives a topic one partition more.
+func (s *sweep) grow(name string) {
+	if len(s.world.topics[name].parts) == mostPartitions {
+		return
+	}
+	var t topicState
+	s.change(func(w *world) {
+		t = w.grow(name)
+		w.topics[name] = t
+	})
+	if err := s.peer.grow(name, len(t.parts)); err != nil {
+		s.Fatalf("grow %s: %v", name, err)
+	}
+	s.change(func(w *world) { w.Promise(map[string]string{"topic " + name: fmt.Sprint(len(t.parts))}) })
+}
+
+// alter sets a topic's retention to another age that no record has.
+func (s *sweep) alter(name string) {
+	value := fmt.Sprint(9_000_000_000_000 + s.rng.Int64N(1_000_000_000))
+	s.did(map[string]string{"config " + name: value}, func() error { return s.peer.alter(name, retention, value) })
+}
+
+// commit commits an offset for each partition of a topic.
+func (s *sweep) commit(name string) {
+	t := s.world.topics[name]
+	offsets, facts := make([]int64, len(t.parts)), map[string]string{}
+	for i := range offsets {
+		offsets[i] = s.rng.Int64N(1_000_000)
+		facts[offsetFact(name, i)] = fmt.Sprint(offsets[i])
+	}
+	s.did(facts, func() error { return s.peer.commit(sweepGroup, name, t.id, offsets) })
+}
+
+// did asks something whose answer promises facts.
+func (s *sweep) did(facts map[string]string, ask func() error) {
+	s.change(func(w *world) { w.Begin(facts) })
+	if err := ask(); err != nil {
+		s.Fatalf("%v: %v", facts, err)
+	}
+	s.change(func(w *world) { w.Promise(facts) })
+}
+
 func (s *sweep) deleteTopic(name string) {
 	gone := topicFacts(name, 0)
+	maps.Copy(gone, s.world.noOffsets(name))
 	s.change(func(w *world) { w.Begin(gone) })
 	if err := s.peer.remove(name); err != nil {
 		s.Fatalf("delete %s: %v", name, err)
@@ -184,16 +136,6 @@ func (s *sweep) deleteTopic(name string) {
 		w.Promise(gone)
 		w.topics[name] = topicState{}
 	})
-}
-
-// next is the batch of n records that comes next in a partition.
-func (w *world) next(t *testing.T, name string, part, n int) (history.Batch, []byte) {
-	p := &w.topics[name].parts[part]
-	p.cold = false
-	b := w.Send(name, int32(part), 0, n, p.next)
-	p.last, p.lastIs = sweepBatch(t, w.producer, p.next, b.Values()), b
-	p.next += int64(n)
-	return b, p.last
 }
 
 // send produces a batch to some of a topic's partitions.
@@ -321,7 +263,7 @@ func (s *sweep) kill(every, rest int) {
 func (s *sweep) run(n, every, rest int) {
 	for i := range n {
 		name := sweepTopics[s.rng.IntN(len(sweepTopics))]
-		switch t, r := s.world.topics[name], s.rng.IntN(23); {
+		switch t, r := s.world.topics[name], s.rng.IntN(27); {
 		case i%25 == 24:
 			s.restart()
 		case i%25 == 12:
@@ -337,7 +279,13 @@ func (s *sweep) run(n, every, rest int) {
 		case r == 8:
 			<-time.After(1100 * time.Millisecond) // the timer flushes, and retention has a look
 			s.look(name)
-		case r > 20:
+		case r == 9:
+			s.grow(name)
+		case r == 10:
+			s.alter(name)
+		case r > 24:
+			s.commit(name)
+		case r > 22:
 			s.trim(name)
 		default:
 			s.send(name, -1)
@@ -345,79 +293,19 @@ func (s *sweep) run(n, every, rest int) {
 	}
 }
 
-// check wants a broker to keep what the world was promised, and goes on: a topic that is there takes a repeat and a new batch for what
-// they are, one that is not can be made anew, and is empty.
-func (w *world) check(t *testing.T, b *brokertest.Broker) {
-	t.Helper()
-	p := newPeer(t, b)
-	c := w.Check(history.PowerCut)
-	for name, was := range w.topics {
-		id, partitions, found := p.find(name)
-		if found {
-			c.Fact("topic "+name, fmt.Sprint(partitions))
-			c.Fact("config "+name, p.retention(name))
-		} else {
-			c.Fact("topic "+name, history.None)
-			partitions = 3
-			was = w.newTopic(name, partitions)
-			var err error
-			if id, err = p.create(name, partitions); err != nil {
-				t.Fatalf("create %s: %v", name, err)
-			}
-		}
-		if c.Err() != nil {
-			break
-		}
-		if found && was.id != [16]byte{} && id != was.id {
-			t.Errorf("topic %s has another id", name)
-		}
-		was.id = id
-		w.Promise(topicFacts(name, partitions))
-		w.topics[name] = was
-		for i := range was.parts {
-			w.checkPartition(t, p, c, name, i)
-		}
-	}
-	c.Done()
-	for _, v := range c.Violations {
-		t.Error(v)
-	}
+// A sweepTally is what a sweep has done.
+type sweepTally struct {
+	steps, cuts, survivals, second, brokers int
+	acknowledged                            int64
 }
 
-func (w *world) checkPartition(t *testing.T, p peer, c *history.Check, name string, i int) {
-	t.Helper()
-	topic := w.topics[name]
-	was := &topic.parts[i]
-	start, end := p.read(c, name, topic.id, int32(i))
-	if c.Err() != nil {
-		return
-	}
-	batches := make([][]byte, i+1)
-	if was.last != nil && end == was.next && end > start {
-		batches[i] = was.last
-		if err := w.Ack(was.lastIs, p.produce(name, topic.id, -1, batches)[i], true); err != nil {
-			t.Errorf("a repeat: %v", err)
-		}
-	}
-	was.next, was.latest = end, max(was.latest, start)
-	var b history.Batch
-	b, batches[i] = w.next(t, name, i, 1)
-	if err := w.Ack(b, p.produce(name, topic.id, -1, batches)[i], true); err != nil {
-		t.Errorf("the next batch: %v", err)
-	}
+func (n *sweepTally) String() string {
+	return fmt.Sprintf("%d steps of workloads, the power cut after %d of them, %d survivals each, a second cut in %d recoveries, %d brokers checked; %d records acknowledged, 0 lost",
+		n.steps, n.cuts, n.survivals, n.second, n.brokers, n.acknowledged)
 }
 
-// ST-9, ST-34, ST-35, ST-53, ST-54, ST-55, ST-71, ST-72: the power is cut at steps all over a
-// workload of several topics, and what was promised is there whatever else
-// survives: records once and at their offsets, log starts where DeleteRecords
-// and retention have told that they are, topics with their ids and configs, and nothing of a topic that was deleted. What a broker promises after a cut
-// outlives the next.
-func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
-	const every, survivals = 9, 3
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	var cuts []cut
-	steps := 0
+// cutsOf runs the workload of a seed and returns its cuts.
+func (n *sweepTally) cutsOf(t *testing.T, seed uint64, length, every int) (cuts []cut) {
 	t.Run("workload", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &sweep{T: t, rng: rand.New(rand.NewPCG(seed, 0)), world: newWorld()}
@@ -425,37 +313,106 @@ func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
 			s.peer = newPeer(t, s.broker)
 			s.world.producer = s.peer.producerID()
 			rest := s.rng.IntN(every)
+			if *sweepCut > 0 {
+				every, rest = math.MaxInt, *sweepCut
+			}
 			s.watch(every, rest)
-			s.run(100, every, rest)
+			s.run(length, every, rest)
 			s.broker.OnStep(nil)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.taken != nil {
 				t.Error(s.taken)
 			}
-			cuts, steps = s.cuts, s.steps
+			cuts = s.cuts
+			n.steps += s.steps
+			n.cuts += len(cuts)
+			n.acknowledged += s.world.Acknowledged()
 		})
 	})
-	checked := 0
-	for _, c := range cuts {
-		for i, survival := range crashfs.Survivals(seed+uint64(c.number), survivals) {
-			ok := t.Run(fmt.Sprintf("%d %s, %s", c.number, strings.ReplaceAll(c.step, "/", "|"), survival), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := c.world.clone()
-					b := c.PowerCut(t, survival)
-					w.check(t, b)
-					if i == survivals-1 {
-						w.check(t, b.PowerCut(crashfs.LoseUnsynced))
-					}
+	return cuts
+}
+
+// look checks what one survival leaves of a cut, and what another leaves of a second cut while the broker recovers from the first.
+func (n *sweepTally) look(t *testing.T, c *cut, survival crashfs.Survival, rng *rand.Rand) {
+	w := c.world.clone()
+	var second *cut
+	at, steps := 1+rng.IntN(60), 0
+	var mu sync.Mutex
+	b := c.WatchedPowerCut(t, survival, func(b *brokertest.Broker, step string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if steps++; steps != at {
+			return
+		}
+		snapshot, err := b.Snapshot()
+		if err != nil {
+			t.Errorf("%s: %v", step, err)
+			return
+		}
+		w.change(func() { second = &cut{steps, step, w.clone(), snapshot} })
+	})
+	w.check(t, b)
+	b.OnStep(nil)
+	n.brokers++
+	if second == nil {
+		w.check(t, b.PowerCut(crashfs.LoseUnsynced))
+		return
+	}
+	again := crashfs.Survivals(rng.Uint64(), 3)[rng.IntN(3)]
+	t.Logf("the second cut is before step %d of the recovery, %s, %s", second.number, second.step, again)
+	second.world.check(t, second.PowerCut(t, again))
+	n.brokers++
+	n.second++
+}
+
+// lookKilled checks what a kill leaves, and a power cut after it.
+func (n *sweepTally) lookKilled(t *testing.T, c *cut) {
+	w := c.world.clone()
+	b := c.Kill(t)
+	w.checkAfter(t, b, history.Kill)
+	w.check(t, b.PowerCut(crashfs.LoseUnsynced))
+	n.brokers += 2
+}
+
+// ST-9, ST-34, ST-35, ST-53, ST-54, ST-55, ST-71, ST-72: the power is cut at steps all over a
+// workload of several topics, and what was promised is there whatever else
+// survives: records once and at their offsets, log starts where DeleteRecords
+// and retention have told that they are, topics with their ids, partitions and configs, committed offsets, and nothing of a topic that was deleted. The power goes a second time
+// at some step of the recovery. What a broker promises after a cut outlives the next.
+func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
+	rounds, length, every, survivals := 1, 100, 15, 3
+	if *sweepFull {
+		rounds, length, every, survivals = 4, 150, 1, 6
+	}
+	if *sweepCut > 0 {
+		rounds, survivals = 1, 64
+		if *sweepFull {
+			length = 150
+		}
+	}
+	n := &sweepTally{survivals: survivals + 1}
+	for round := range rounds {
+		seed := sweepSeedOf(t, round)
+		for _, c := range n.cutsOf(t, seed, length, every) {
+			rng := rand.New(rand.NewPCG(seed, uint64(c.number)))
+			name := fmt.Sprintf("%d %s", c.number, strings.ReplaceAll(c.step, "/", "|"))
+			ok := true
+			for _, survival := range crashfs.Survivals(seed+uint64(c.number), survivals) {
+				ok = ok && t.Run(fmt.Sprintf("%s, %s", name, survival), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { n.look(t, &c, survival, rng) })
 				})
+			}
+			ok = ok && t.Run(name+", killed", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { n.lookKilled(t, &c) })
 			})
-			if checked++; !ok {
-				t.Fatalf("seed %d", seed)
+			if !ok {
+				t.Fatalf("again: %s", sweepAgain(t, seed, c.number))
 			}
 		}
 	}
-	t.Logf("%d steps, %d cuts, %d survivals each, %d brokers checked", steps, len(cuts), survivals, checked)
-	if len(cuts) < 10 {
+	t.Log(n)
+	if n.cuts < 10 && *sweepCut == 0 {
 		t.Error("too few cuts for the test to mean anything")
 	}
 }
