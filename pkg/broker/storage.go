@@ -84,7 +84,7 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 		return nil, err
 	}
 	// The offsets of topics that are gone go with them, so the topics are known by now.
-	st.groups, err = group.Open(group.Options{Store: st.store, Clock: o.clock, Logger: o.logger, Settings: s, Topic: st.image, Unclean: !st.last.clean})
+	st.groups, err = group.Open(group.Options{Store: st.store, FS: o.fs, Dir: s.DataDir, Epoch: st.epoch, Clock: o.clock, Logger: o.logger, Settings: s, Topic: st.image, Unclean: !st.last.clean})
 	return st, err
 }
 

@@ -35,7 +35,7 @@ func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []e
 	err = g.state.CheckCommit(now, req.MemberID, req.InstanceID, req.Generation)
 	g.armLocked()
 	if err != nil {
-		g.mu.Unlock()
+		g.release()
 		return fill(errs, err)
 	}
 	var expires time.Time
@@ -49,7 +49,7 @@ func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []e
 	}
 	done := make(chan error, 1)
 	g.submitCommitLocked(func(tx *metastore.Tx) error { return putOffsets(tx, req, errs, now, expires) }, done)
-	g.mu.Unlock()
+	g.release() // the disk is waited for longer
 	if err := <-done; err != nil {
 		return fill(errs, fmt.Errorf("commit offsets of group %q: %w: %w", req.Group, kerr.NotCoordinator, err))
 	}

@@ -87,7 +87,7 @@ func TestDropGroupTakesItsOffsets(t *testing.T) {
 func TestADamagedGroupIsAnError(t *testing.T) {
 	s := open(t, Options{Path: newPath(t)})
 	row := encodeGroup(someGroup("a"))
-	for _, bad := range [][]byte{nil, row[:len(row)-1], append(row[:len(row):len(row)], 0), append([]byte{2}, row[1:]...)} {
+	for _, bad := range [][]byte{nil, row[:len(row)-1], append(row[:len(row):len(row)], 0), append([]byte{groupRow + 1}, row[1:]...)} {
 		update(t, s, func(tx *Tx) error { return tx.put(bucketGroups, groupKey("a"), bad) })
 		if err := s.View(func(tx *Tx) error {
 			for _, err := range tx.Groups() {
