@@ -13,7 +13,7 @@ var advertised = [][3]int16{
 	{35, 1, 5}, {37, 0, 3}, {42, 0, 3}, {44, 0, 1}, {47, 0, 0}, {60, 0, 2}, {74, 0, 1}, {75, 0, 0},
 }
 
-// Produce v0 to v2 are advertised but not accepted (KAFKA-18659); nothing else differs.
+// ST-15: Produce v0 to v2 are advertised but not accepted (KAFKA-18659); nothing else differs.
 func TestLookupAcceptsWhatIsAdvertised(t *testing.T) {
 	h := New(Deps{})
 	var overlapping []int16
