@@ -15,6 +15,10 @@ test: ## run the tests, as README says
 race: ## run the tests under the race detector
 	go test -race ./...
 
+SECONDS ?= 60
+chaos: ## kill the broker under load for SECONDS (60), over and over, and look for what is lost (SEED= repeats a run)
+	go test ./chaos -count=1 -v -timeout 0 -args -chaos.seconds=$(SECONDS) $(if $(SEED),-chaos.seed=$(SEED))
+
 lint: ## gofmt, go vet and golangci-lint, which has to be installed (.ci/run says which version)
 	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	go vet ./...
@@ -51,4 +55,4 @@ rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (ne
 limitations: ## write the wanted differences into docs/limitations.md
 	cd conformance && go test -count=1 ./scenario -run TestLimitations -update
 
-.PHONY: help run test race lint fuzz bench clients image clients-doc record replay rerecord limitations
+.PHONY: help run test race chaos lint fuzz bench clients image clients-doc record replay rerecord limitations
