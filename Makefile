@@ -30,6 +30,13 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; done
 
+sweep: ## cut the power at, and fail, every file operation of longer workloads (some minutes; again: what a failure prints)
+	@out=$$(mktemp); go test ./pkg/brokertest -count=1 -v -timeout 2h -full -run 'TestPromisesOutlive|TestAdminPromises|TestAFailureOfAny' > "$$out" 2>&1; code=$$?; \
+	  grep -v '^ *\(=== \|--- PASS: .*/\|[a-z_]*.go:[0-9]*: \(time=\|failed: \|the second cut\)\)' "$$out"; rm "$$out"; exit $$code
+
+removed-steps: ## run the tests with each fsync and order of writes removed, one at a time: each has to make one fail (half an hour)
+	go test ./pkg/brokertest -count=1 -v -timeout 3h -run TestEachRemovedStepIsCaught -removed
+
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/...
 
@@ -55,4 +62,4 @@ rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (ne
 limitations: ## write the wanted differences into docs/limitations.md
 	cd conformance && go test -count=1 ./scenario -run TestLimitations -update
 
-.PHONY: help run test race chaos lint fuzz bench clients image clients-doc record replay rerecord limitations
+.PHONY: help run test race chaos lint fuzz sweep removed-steps bench clients image clients-doc record replay rerecord limitations
