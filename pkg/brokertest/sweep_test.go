@@ -383,12 +383,12 @@ func (n *sweepTally) lookKilled(t *testing.T, c *cut) {
 func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
 	rounds, length, every, survivals := 1, 100, 15, 3
 	if *sweepFull {
-		rounds, length, every, survivals = 4, 150, 1, 6
+		rounds, length, every, survivals = 2, 120, 1, 4
 	}
 	if *sweepCut > 0 {
 		rounds, survivals = 1, 64
 		if *sweepFull {
-			length = 150
+			length = 120
 		}
 	}
 	n := &sweepTally{survivals: survivals + 1}
