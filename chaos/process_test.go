@@ -72,7 +72,7 @@ func (p *program) start() (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the child has its own descriptor
+	defer log.Close() // the child has its own descriptor
 	info, err := log.Stat()
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (l *life) awaitReady(within time.Duration) error {
 		select {
 		case <-tick.C:
 		case <-l.done:
-			return fmt.Errorf("the broker ended by itself: %v\n%s", l.err, l.tail())
+			return fmt.Errorf("the broker ended by itself: %w\n%s", l.err, l.tail())
 		case <-timeout:
 			return fmt.Errorf("the broker is not ready after %v\n%s", within, l.tail())
 		}
@@ -117,13 +117,13 @@ func (l *life) awaitReady(within time.Duration) error {
 func (l *life) kill() error {
 	select {
 	case <-l.done:
-		return fmt.Errorf("the broker ended by itself: %v\n%s", l.err, l.tail())
+		return fmt.Errorf("the broker ended by itself: %w\n%s", l.err, l.tail())
 	default:
 	}
 	err := l.cmd.Process.Kill()
 	<-l.done
 	if errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("the broker ended by itself: %v\n%s", l.err, l.tail())
+		return fmt.Errorf("the broker ended by itself: %w\n%s", l.err, l.tail())
 	}
 	return err
 }
