@@ -88,7 +88,7 @@ func Start(t testing.TB, opts ...Option) *Broker {
 	for _, opt := range opts {
 		opt(s)
 	}
-	return start(t, &machine{disk: crashfs.New(), metaDir: t.TempDir(), settings: s})
+	return start(t, &machine{disk: crashfs.New(), metaDir: metaDir(t), settings: s})
 }
 
 func start(t testing.TB, m *machine) *Broker {
@@ -98,6 +98,18 @@ func start(t testing.TB, m *machine) *Broker {
 		t.Fatalf("start: %v", err)
 	}
 	return b
+}
+
+// metaDir is for meta.db: bbolt needs a real file, and a power cut here takes none of it, so that it is in memory where there is a
+// file system for that. Sweeps start some hundred brokers, each of which would wait for the disk several times.
+func metaDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "doze-kafka-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // try starts a broker. before is called with it before the start, if it is not nil.
@@ -238,7 +250,7 @@ func (s *Snapshot) start(t testing.TB, disk *crashfs.FS) *Broker {
 
 func (s *Snapshot) machine(t testing.TB, disk *crashfs.FS) *machine {
 	t.Helper()
-	dir := t.TempDir()
+	dir := metaDir(t)
 	if err := os.WriteFile(filepath.Join(dir, "meta.db"), s.meta, 0o600); err != nil {
 		t.Fatal(err)
 	}
