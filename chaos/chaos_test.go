@@ -2,10 +2,15 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +31,7 @@ const (
 	longestUp = 1500 * time.Millisecond
 )
 
-// ST-53, ST-55, ST-73, ST-74: the real broker is killed at any instant, also before it is ready and twice in a row, under idempotent producers
+// ST-50, ST-53, ST-55, ST-73, ST-74: the real broker is killed at any instant, also before it is ready and twice in a row, under idempotent producers
 // with acks=1 and acks=all, consumers in a group that commit, and topics that are made, altered, grown, trimmed and deleted. All that was acknowledged
 // is there, once, in order; and after a clean stop, too.
 func TestNothingAcknowledgedIsLostInChaos(t *testing.T) {
@@ -43,11 +48,18 @@ func TestNothingAcknowledgedIsLostInChaos(t *testing.T) {
 		c.round(t, work, min(left, round))
 		c.verifyAll(t, "after the kills")
 	}
+	mark := filepath.Join(c.data(), "clean-shutdown")
 	if err := c.life.stop(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat(mark); err != nil && runtime.GOOS != "windows" { // where a stop is a kill
+		t.Errorf("after a clean stop: %v", err)
+	}
 	if err := c.up(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the mark of the stop is there while the broker runs (%v)", err)
 	}
 	c.verifyAll(t, "after a clean stop")
 	if c.kills < *seconds/5 || c.h.Acknowledged() < int64(*seconds)*10 {

@@ -171,7 +171,10 @@ func (r *run) franz(id uint32, rng *rand.Rand, stop <-chan struct{}) {
 				if err == nil {
 					err = r.h.Ack(b, rec.Offset, true)
 				}
-				if err != nil {
+				// franz-go does not try again where a new connection ends before its first answer: TLS or SASL might be missing.
+				if _, eof := errors.AsType[*kgo.ErrFirstReadEOF](err); eof {
+					r.did("records given up by franz-go")
+				} else if err != nil {
 					r.fail(fmt.Errorf("franz-go gave up a record for %s-%d: %w", topic, part, err))
 				}
 			})

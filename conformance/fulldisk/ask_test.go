@@ -3,6 +3,7 @@
 package fulldisk
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -66,11 +67,24 @@ func (p *peer) autoCreate(topic string) int16 {
 }
 
 func (p *peer) id(topic string) [16]byte {
+	p.t.Helper()
+	id, err := p.idOf(p.t.Context(), topic)
+	if err != nil {
+		p.t.Fatalf("Metadata: %v", err)
+	}
+	return id
+}
+
+func (p *peer) idOf(ctx context.Context, topic string) (id [16]byte, err error) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = &topic
 	req.Topics = append(req.Topics, t)
-	return ask[*kmsg.MetadataResponse](p, req).Topics[0].TopicID
+	resp, err := req.RequestWith(ctx, p.cl.SeedBrokers()[0])
+	if err != nil {
+		return id, err
+	}
+	return resp.Topics[0].TopicID, nil
 }
 
 // produce sends a record of some bytes with the client's acks.
