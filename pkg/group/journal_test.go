@@ -199,12 +199,11 @@ func TestATornJournalBeatsNoNewerRow(t *testing.T) {
 			}
 			cuts = append(cuts, c)
 		}
+		_, other := k.pair("waits")
+		k.want(other.leave(), nil) // from here on the group is in a rebalance, and the journal alone knows
 		k.failing(func() error { snapshot(); return nil })
 		k.disk.OnOp(func(vfs.Op) { snapshot() })
 		rng := rand.New(rand.NewPCG(1, 2))
-		waiting := k.member("waits") // its group stays in a rebalance
-		_, other := k.pair("waits")
-		k.want(other.leave(), nil)
 		for i := range 30 {
 			name := fmt.Sprint("g", rng.IntN(3))
 			mu.Lock()
@@ -228,29 +227,33 @@ func TestATornJournalBeatsNoNewerRow(t *testing.T) {
 			mu.Unlock()
 		}
 		k.disk.OnOp(nil)
-		_ = waiting
 		for i, c := range cuts {
 			for _, survival := range []crashfs.Survival{crashfs.Random(uint64(2 * i)), crashfs.Random(uint64(2*i + 1))} {
 				checkCut(k, c.path, c.disk.CrashClone(survival), c.exists, fmt.Sprintf("cut %d, %v", i, survival))
 			}
-			checkCut(k, c.path, c.disk, c.exists, fmt.Sprintf("kill %d", i))
+			if waits := checkCut(k, c.path, c.disk, c.exists, fmt.Sprintf("kill %d", i)); waits != "PreparingRebalance" {
+				t.Errorf("kill %d: the group in a rebalance is %s: the deletion of another has forgotten it", i, waits)
+			}
 		}
 	})
 }
 
-func checkCut(k *kit, from string, disk *crashfs.FS, exists map[string]bool, what string) {
+// checkCut starts on what is left, and compares with what meta.db had.
+func checkCut(k *kit, from string, disk *crashfs.FS, exists map[string]bool, what string) (waits string) {
 	k.Helper()
 	path := k.TempDir() + "/meta.db"
 	b, err := os.ReadFile(from)
 	k.want(err, nil)
 	k.want(os.WriteFile(path, b, 0o600), nil)
-	after := k.openOn(path, disk, func() error { return nil })
-	defer after.close()
-	rows, _, err := after.rows()
+	after := &kit{TB: k.TB, path: path, disk: disk, epoch: k.epoch, settings: k.settings, clock: k.clock, topics: k.topics, unclean: true}
+	after.openStore()
+	rows, _, err := (&Coordinator{o: Options{Store: after.store}}).rows()
 	k.want(err, nil)
-	for name, g := range after.groups {
-		if row, ok := rows[name]; !ok || g.last < row.Version || g.state.Generation() < row.Generation {
-			k.Errorf("%s: group %s is of version %x, its row (%v) %x", what, name, g.last, ok, row.Version)
+	after.open()
+	defer after.close()
+	for name, row := range rows {
+		if g := after.groups[name]; g == nil || g.last < row.Version || g.state.Generation() < row.Generation {
+			k.Errorf("%s: group %s is older than its row of version %x", what, name, row.Version)
 		}
 	}
 	for name, is := range exists {
@@ -261,6 +264,7 @@ func checkCut(k *kit, from string, disk *crashfs.FS, exists map[string]bool, wha
 	if b, err := vfs.ReadFile(disk, "/"+journalName); !errors.Is(err, fs.ErrNotExist) {
 		k.Errorf("%s: a journal of %d bytes after the start: %v", what, len(b), err)
 	}
+	return after.state("waits")
 }
 
 // GR-6: a full disk stops no group; it is told once. Once there is room the
@@ -378,6 +382,35 @@ func TestTheJournalIsBounded(t *testing.T) {
 		}
 		k.journal.pending = nil
 	}
+}
+
+// A power cut brings the journal back that a start had read and removed: it counts no more.
+func TestAJournalThatWasReadDoesNotComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		k.failing(full)
+		k.want(k.alone("g").leave(), nil)
+		was, err := vfs.ReadFile(k.disk, "/"+journalName)
+		k.want(err, nil)
+		k = k.cutWith(was)
+		if k.state("g") != "Empty" {
+			t.Fatal(k.state("g"))
+		}
+		k.want(k.Delete(t.Context(), []string{"g"})[0], nil)
+		if k = k.cutWith(was); k.state("g") != "Dead" {
+			t.Error(k.state("g"))
+		}
+	})
+}
+
+// cutWith is what is there after a power cut that leaves such a journal.
+func (k *kit) cutWith(journal []byte) *kit {
+	k.Helper()
+	disk := crashfs.New()
+	k.want(vfs.WriteFileSync(disk, "/"+journalName, journal, 0o600), nil)
+	path := k.TempDir() + "/meta.db"
+	k.copyTo(path)
+	return k.from(path, disk)
 }
 
 // What a meta.db that was lost had beside it is of no use to another one.
