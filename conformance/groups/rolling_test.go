@@ -142,13 +142,13 @@ func (r *rolling) run() {
 	r.finish()
 }
 
-// The moments of a step at which the broker is killed. None is when a generation has just been agreed on: membership is written behind, and a
-// kill in the milliseconds until it is written goes back to the generation before (docs/limitations.md).
+// The moments of a step at which the broker is killed, each at random within a few heartbeats.
 const (
 	never = iota
 	whileLeaving
 	whileAway
-	whileJoining // a rebalance is being prepared: the others hear of it with their next heartbeat. A static member has joined in an instant.
+	whileJoining // a rebalance is prepared, agreed on, and assigned; a static member is replaced
+	assigned     // a member has just heard of its partitions
 	atRest
 	moments
 )
@@ -169,9 +169,15 @@ func (r *rolling) step(i, moment int) {
 		r.kill(rand.N(heartbeat / 4))
 	}
 	r.generation = max(r.generation, old.gen)
+	assignedBefore := r.own.assignments()
 	r.members[i] = r.join(i)
-	if moment == whileJoining && !r.static {
-		r.kill(rand.N(heartbeat / 4))
+	switch moment {
+	case whileJoining:
+		// Half of the kills are within the first milliseconds, when a static member is replaced.
+		r.kill(rand.N([]time.Duration{5 * time.Millisecond, 2 * heartbeat}[rand.IntN(2)]))
+	case assigned:
+		r.own.awaitAssignment(r.T, assignedBefore, bound)
+		r.kill(rand.N(5 * time.Millisecond))
 	}
 	r.longest = max(r.longest, r.own.await(r.T, r.names(), bound))
 	if moment == atRest {
