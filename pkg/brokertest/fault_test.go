@@ -172,9 +172,9 @@ type disease struct {
 }
 
 // rule is a disease of operations of some kinds.
-func rule(name string, heals bool, make func(n int) faultfs.Rule) disease {
+func rule(name string, heals bool, of func(n int) faultfs.Rule) disease {
 	return disease{name, heals, func(b *brokertest.Broker, n int) func() string {
-		r := make(n)
+		r := of(n)
 		r.Nth = n
 		fault := b.Fault.Fail(r)
 		return func() string {

@@ -61,10 +61,6 @@ func (s *sweep) watch(every, rest int) {
 	})
 }
 
-func (s *sweep) setState(name string, t topicState) {
-	s.change(func(w *world) { w.topics[name] = t })
-}
-
 func (s *sweep) createTopic(name string) {
 	partitions := 1 + s.rng.IntN(3)
 	var t topicState
