@@ -1,13 +1,17 @@
 package dozekafka
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 func inspected(mode string, bindings ...network.PortBinding) *container.InspectResponse {
@@ -115,3 +119,33 @@ func TestTestLogIsWrittenOnceAndNotAfterTheTest(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A guessed host of the engine's that is not reached is told with the way out; another error, or this machine's own, is not.
+func TestAGuessedHostThatIsNotReachedIsToldWithTheWayOut(t *testing.T) {
+	refused := fmt.Errorf("PUT: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")})
+	for _, test := range []struct {
+		host string
+		last error
+		want bool
+	}{
+		{"192.0.2.1", refused, true},
+		{"192.0.2.1", fmt.Errorf("PUT: %w", context.DeadlineExceeded), true},
+		{"192.0.2.1", errors.New("not ready: the broker is starting"), false},
+		{"192.0.2.1", nil, false},
+		{"localhost", refused, false},
+		{"127.0.0.1", refused, false},
+	} {
+		err := unreachable(t.Context(), hosted{host: test.host}, test.last)
+		if (err != nil) != test.want || err != nil && !strings.Contains(err.Error(), "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1") {
+			t.Errorf("%s, %v: %v", test.host, test.last, err)
+		}
+	}
+}
+
+// hosted is a container of an engine's on a host.
+type hosted struct {
+	testcontainers.Container
+	host string
+}
+
+func (h hosted) Host(context.Context) (string, error) { return h.host, nil }

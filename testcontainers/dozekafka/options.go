@@ -45,12 +45,15 @@ func collect(opts []testcontainers.ContainerCustomizer) (*options, error) {
 	if len(o.topics) > 0 {
 		o.env[config.Prefix+"TOPICS"] = strings.Join(o.topics, ",")
 	}
-	return o, o.check()
+	return o, check(o.env)
 }
 
-// check has the broker's own configuration look at the settings, before a container is started for nothing.
-func (o *options) check() error {
-	s, _, err := config.Parse(nil, environ(o.env))
+// check has the broker's own configuration look at the variables that are
+// settings of its own, before a container is started for nothing.
+func check(env map[string]string) error {
+	own := maps.Clone(env)
+	maps.DeleteFunc(own, func(name, _ string) bool { return !strings.HasPrefix(name, config.Prefix) })
+	s, _, err := config.Parse(nil, environ(own))
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,10 @@ const (
 
 // WithDurability says what acknowledged records outlive.
 func WithDurability(d Durability) Option {
-	return WithSetting("ACKS_ALL_SYNC", fmt.Sprint(d != ProcessCrash))
+	if d != PowerLoss && d != ProcessCrash {
+		return func(*options) error { return fmt.Errorf("WithDurability: %d is neither PowerLoss nor ProcessCrash", d) }
+	}
+	return WithSetting("ACKS_ALL_SYNC", fmt.Sprint(d == PowerLoss))
 }
 
 // WithPersistentVolume keeps the data in a named volume, which neither

@@ -125,6 +125,7 @@ func TestInProcessRefusesWhatNeedsAContainer(t *testing.T) {
 		"an option that sets FromDockerfile": testcontainers.WithDockerfile(testcontainers.FromDockerfile{Context: "."}),
 		"DOZE_KAFKA_DATA_DIR is set by the":  testcontainers.WithEnv(map[string]string{"DOZE_KAFKA_DATA_DIR": "/x"}),
 		"DOZE_KAFKA_NUM_PARTITIONS":          testcontainers.WithEnv(map[string]string{"DOZE_KAFKA_NUM_PARTITIONS": "no"}),
+		"DOZE_KAFKA_NUM_PARTITION:":          testcontainers.WithEnv(map[string]string{"DOZE_KAFKA_NUM_PARTITION": "2"}),
 		"DOZE_KAFKA_SEGMENT_BYTES":           dozekafka.WithSetting("SEGMENT_BYTES", "1"),
 	} {
 		r := &recorder{TB: t}
