@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -78,6 +79,22 @@ func TestReleasesAreToldFromCommits(t *testing.T) {
 		if isRelease(version) != want {
 			t.Errorf("%q is a release: %v", version, !want)
 		}
+	}
+}
+
+// FX-40: the image that Run asks for is one that the release publishes.
+func TestTheImageOfAReleaseIsWhatTheWorkflowPublishes(t *testing.T) {
+	workflow, err := os.ReadFile("../../.github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"version=${GITHUB_REF_NAME#v}\n", `tags=(--tag "$IMAGE:$version")`} { // the tag vX.Y.Z without its v
+		if !strings.Contains(string(workflow), line) {
+			t.Errorf("the workflow has no %q", line)
+		}
+	}
+	if got := imageOf("v1.2.3"); got != "ghcr.io/dozekafka/doze-kafka:1.2.3" {
+		t.Error(got)
 	}
 }
 
