@@ -301,7 +301,7 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 }
 
 // ST-61, ST-70, ST-72: every fsync fails once and drops what it was to make durable, though later ones succeed:
-// nothing that was promised was in it, and what is promised after it does not rely on it.
+// nothing that was promised was in it, and what the next process promises outlives a power cut.
 func TestEveryFailedFsyncLosesNothingPromised(t *testing.T) {
 	n := 1
 	for ; ; n++ {
@@ -320,7 +320,9 @@ func TestEveryFailedFsyncLosesNothingPromised(t *testing.T) {
 		for _, s := range crashfs.Survivals(uint64(n), 5) {
 			checkRecovered(t, inner.CrashClone(s), c, fmt.Sprintf("%s, %v", what, s)).Abandon()
 		}
-		checkRecovered(t, inner.KillClone(), c, what+", killed").Abandon()
+		if op := fault.Last(); op.Name != "." { // names that the data directory has dropped can't be made anew
+			checkKilled(t, inner, c, what+", killed")
+		}
 		if fault.Hits() == 0 {
 			break
 		}
