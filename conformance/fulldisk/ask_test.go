@@ -39,14 +39,20 @@ func ask[R kmsg.Response](p *peer, req kmsg.Request) R {
 	return resp.(R)
 }
 
-// one wants one of some errors (nil: none), and returns it.
-func (p *peer) one(what string, code int16, of ...error) error {
+// want wants one of some errors, nil for none.
+func (p *peer) want(what string, code int16, of ...error) {
 	p.t.Helper()
-	err := kerr.ErrorForCode(code)
-	if !slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) }) {
+	if err := kerr.ErrorForCode(code); !slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) }) {
 		p.t.Errorf("%s: %v, want one of %v", what, err, of)
 	}
-	return err
+}
+
+// told is want that says which it was.
+func (p *peer) told(what string, code int16, of ...error) {
+	p.t.Helper()
+	err := kerr.ErrorForCode(code)
+	p.want(what, code, of...)
+	p.t.Logf("%s: %v", what, err)
 }
 
 func (p *peer) create(topic string, partitions int32) int16 {

@@ -20,7 +20,7 @@ func TestAPartitionWhoseFsyncFailedIsOfflineUntilARestart(t *testing.T) {
 	p := newPeer(t, b.addr, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(0))
 	one := newPeer(t, b.addr, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(0), kgo.RequiredAcks(kgo.LeaderAck()))
 	for _, topic := range []string{"franz", "java", "other"} {
-		p.one("create "+topic, p.create(topic, 1), nil)
+		p.want("create "+topic, p.create(topic, 1), nil)
 	}
 	pumps := []*pump{franz(t, b.addr, "franz"), java(t, b.addr, "java")}
 	await(t, "there is load", func() bool { return pumps[0].acknowledged() > 100 && pumps[1].acknowledged() > 100 })
@@ -52,7 +52,7 @@ func TestAPartitionWhoseFsyncFailedIsOfflineUntilARestart(t *testing.T) {
 	if err := p.produce("other", 0, nil); err != nil {
 		t.Errorf("another partition: %v", err)
 	}
-	p.one("commit", p.commit("g", "other", 1), nil)
+	p.want("commit", p.commit("g", "other", 1), nil)
 
 	acknowledged := [2]int{pumps[0].acknowledged(), pumps[1].acknowledged()}
 	b.Kill()
@@ -71,13 +71,13 @@ func TestAPartitionWhoseFsyncFailedIsOfflineUntilARestart(t *testing.T) {
 func TestMetaWhoseFsyncFailedIsReadOnlyUntilARestart(t *testing.T) {
 	b := start(t, t.TempDir())
 	p := newPeer(t, b.addr, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(0))
-	p.one("create", p.create("a", 1), nil)
-	p.one("commit", p.commit("g", "a", 7), nil)
+	p.want("create", p.create("a", 1), nil)
+	p.want("commit", p.commit("g", "a", 7), nil)
 	_, detach := b.strace(true, filepath.Join(b.data, "meta.db"))
 	for range 2 {
-		p.one("commit", p.commit("g", "a", 8), kerr.NotCoordinator)
-		p.one("create", p.create("b", 1), kerr.KafkaStorageError)
-		p.one("auto-create", p.autoCreate("c"), kerr.UnknownTopicOrPartition)
+		p.want("commit", p.commit("g", "a", 8), kerr.NotCoordinator)
+		p.want("create", p.create("b", 1), kerr.KafkaStorageError)
+		p.want("auto-create", p.autoCreate("c"), kerr.UnknownTopicOrPartition)
 		if err := p.produce("a", 0, []byte("x")); err != nil {
 			t.Errorf("produce: %v", err)
 		}
@@ -92,8 +92,8 @@ func TestMetaWhoseFsyncFailedIsReadOnlyUntilARestart(t *testing.T) {
 	if got := p.committed("g", "a"); got != 7 && got != 8 { // nobody was told that 8 is not there
 		t.Errorf("committed is %d", got)
 	}
-	p.one("commit", p.commit("g", "a", 9), nil)
-	p.one("create", p.create("d", 1), nil)
+	p.want("commit", p.commit("g", "a", 9), nil)
+	p.want("create", p.create("d", 1), nil)
 }
 
 // ST-70: bbolt syncs meta.db for each commit that is acknowledged, counted by strace.
@@ -101,10 +101,10 @@ func TestACommitIsSynced(t *testing.T) {
 	const commits = 20
 	b := start(t, t.TempDir())
 	p := newPeer(t, b.addr)
-	p.one("create", p.create("a", 1), nil)
+	p.want("create", p.create("a", 1), nil)
 	calls, detach := b.strace(false, filepath.Join(b.data, "meta.db"))
 	for n := range commits {
-		p.one("commit", p.commit("g", "a", int64(n)), nil)
+		p.want("commit", p.commit("g", "a", int64(n)), nil)
 	}
 	detach()
 	traced, err := os.ReadFile(calls)

@@ -27,12 +27,12 @@ func TestWritesResumeOnceTheDiskHasRoom(t *testing.T) {
 			b := start(t, filepath.Join(dir, "data"))
 			p := newPeer(t, b.addr, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(0))
 			for _, topic := range []string{"franz", "java", "probe"} {
-				p.one("create "+topic, p.create(topic, 1), nil)
+				p.want("create "+topic, p.create(topic, 1), nil)
 			}
 			if err := p.produce("probe", 0, []byte("first")); err != nil {
 				t.Fatal(err)
 			}
-			p.one("commit", p.commit("g", "probe", 1), nil)
+			p.want("commit", p.commit("g", "probe", 1), nil)
 			free := ballast(t, dir, held)
 			pumps := []*pump{franz(t, b.addr, "franz"), java(t, b.addr, "java")}
 
@@ -71,8 +71,8 @@ func TestWritesResumeOnceTheDiskHasRoom(t *testing.T) {
 				pump.stop()
 				pump.verify(t, b.addr, "resumed")
 			}
-			p.one("commit", p.commit("g", "probe", 1), nil)
-			p.one("commit that was refused", p.commit(turned, "probe", 1), nil)
+			p.want("commit", p.commit("g", "probe", 1), nil)
+			p.want("commit that was refused", p.commit(turned, "probe", 1), nil)
 			b.Kill()
 			b.restart()
 			p = newPeer(t, b.addr)
@@ -93,7 +93,8 @@ func refused(t *testing.T, b *broker, p *peer, large []byte) (turned string) {
 	p.metadata = strings.Repeat("m", 4000)
 	for n := 0; turned == ""; n++ { // until meta.db has to grow
 		group := fmt.Sprint("g", n)
-		if p.one("commit", p.commit(group, "probe", 1), nil, kerr.NotCoordinator) != nil {
+		if code := p.commit(group, "probe", 1); code != 0 {
+			p.want("commit", code, kerr.NotCoordinator)
 			turned = group
 			t.Logf("commit %d with %d bytes is refused", n, len(p.metadata))
 		} else if n == 2000 {
@@ -101,9 +102,9 @@ func refused(t *testing.T, b *broker, p *peer, large []byte) (turned string) {
 		}
 	}
 	p.metadata = ""
-	t.Logf("OffsetCommit: %v", p.one("commit", p.commit("g", "probe", 1), nil, kerr.NotCoordinator))
-	t.Logf("CreateTopics: %v", p.one("create", p.create("late", 1), nil, kerr.KafkaStorageError))
-	t.Logf("Metadata that creates: %v", p.one("auto-create", p.autoCreate("later"), nil, kerr.UnknownTopicOrPartition))
+	p.told("OffsetCommit", p.commit("g", "probe", 1), nil, kerr.NotCoordinator)
+	p.told("CreateTopics", p.create("late", 1), nil, kerr.KafkaStorageError)
+	p.told("Metadata that creates", p.autoCreate("later"), nil, kerr.UnknownTopicOrPartition)
 	gone := new(disconnects)
 	none := newPeer(t, b.addr, kgo.RequiredAcks(kgo.NoAck()), kgo.WithHooks(gone), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordRetries(0))
 	_ = none.produce("probe", 0, large) // nobody answers

@@ -31,7 +31,8 @@ var (
 // is a line of docs/limitations.md: Kafka ends.
 func TestFullDiskAppend(t *testing.T) {
 	dir := mount(t, "tmpfs", 64<<20)
-	name, addr := filepath.Join("testdata", "full-disk-append.txt"), ""
+	name := filepath.Join("testdata", "full-disk-append.txt")
+	var addr string
 	if *record {
 		target.Need(t, "java", "mvn")
 		name = filepath.Join("testdata", "full-disk-append.kafka.txt")
