@@ -15,6 +15,10 @@ test: ## run the tests, as README says
 race: ## run the tests under the race detector
 	go test -race ./...
 
+SECONDS ?= 60
+chaos: ## kill the broker under load for SECONDS (60), over and over, and look for what is lost (SEED= repeats a run)
+	go test ./chaos -count=1 -v -timeout 0 -args -chaos.seconds=$(SECONDS) $(if $(SEED),-chaos.seed=$(SEED))
+
 lint: ## gofmt, go vet and golangci-lint, which has to be installed (.ci/run says which version)
 	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	go vet ./...
@@ -26,6 +30,13 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; done
 
+sweep: ## cut the power at, and fail, every file operation of longer workloads (some minutes; again: what a failure prints)
+	@out=$$(mktemp); go test ./pkg/brokertest -count=1 -v -timeout 2h -full -run 'TestPromisesOutlive|TestAdminPromises|TestAFailureOfAny' > "$$out" 2>&1; code=$$?; \
+	  grep -v '^ *\(=== \|--- PASS: .*/\|[a-z_]*.go:[0-9]*: \(time=\|failed: \|the second cut\)\)' "$$out"; rm "$$out"; exit $$code
+
+removed-steps: ## run the tests with each fsync and order of writes removed, one at a time: each has to make one fail (half an hour)
+	go test ./pkg/brokertest -count=1 -v -timeout 3h -run TestEachRemovedStepIsCaught -removed
+
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/...
 
@@ -34,6 +45,9 @@ clients: ## real clients and Kafka's own tools against the broker (needs kcat, J
 
 clients-doc: ## run every client of the matrix and write docs/clients.md (needs what clients needs, and python3 with venv)
 	cd conformance && DOZE_KAFKA_REQUIRE=all go test -count=1 ./clients/matrix -run TestMatrix -update
+
+image: ## build the container image and test it, with the Docker engine of this machine or one that is installed and started
+	.ci/run image
 
 record: ## ask Apache Kafka again: writes conformance/recordings (needs Java, Maven)
 	cd conformance && go test -count=1 ./scenario -run TestScenarios -record
@@ -48,4 +62,4 @@ rerecord: ## show that Apache Kafka gives the recordings again, byte by byte (ne
 limitations: ## write the wanted differences into docs/limitations.md
 	cd conformance && go test -count=1 ./scenario -run TestLimitations -update
 
-.PHONY: help run test race lint fuzz bench clients clients-doc record replay rerecord limitations
+.PHONY: help run test race chaos lint fuzz sweep removed-steps bench clients image clients-doc record replay rerecord limitations

@@ -56,9 +56,12 @@ var rows = map[string]row{
 	"txn":           {4, nil},
 	"handler":       {5, []string{kmsg}},
 	"control":       {5, []string{"github.com/VictoriaMetrics/metrics"}},
+	"dump":          {5, nil},
 	"broker":        {6, nil},
 	"transcript":    {7, nil},
 	"brokertest":    {7, []string{"github.com/twmb/franz-go", "go.etcd.io/bbolt"}},
+
+	"brokertest/history": {7, nil},
 }
 
 // diskCalls are the functions of package os that open, make or change files.

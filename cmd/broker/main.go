@@ -2,6 +2,7 @@
 //
 //	broker [flags]              run
 //	broker healthcheck [flags]  ask the broker that these settings start for an answer; exit 0 or 1
+//	broker dump FILE...         print the files of a segment
 //	broker version              print the version
 package main
 
@@ -62,9 +63,11 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	case "version":
 		fmt.Fprintln(stdout, programVersion())
 		return exitOK
+	case "dump":
+		return dumpFiles(args, stdout, stderr)
 	case "run", "healthcheck":
 	default:
-		fmt.Fprintf(stderr, "broker: unknown command %q: there are run (the default), healthcheck and version\n", command)
+		fmt.Fprintf(stderr, "broker: unknown command %q: there are run (the default), healthcheck, dump and version\n", command)
 		return exitUsage
 	}
 	if command == "healthcheck" && len(args) == 0 {

@@ -7,6 +7,7 @@ package flat
 import (
 	"bufio"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -144,9 +145,13 @@ func scan(t *testing.T, addr string) (total int) {
 	return total
 }
 
+// scanBytes is 1 GiB in every run; the requirement's own figure is 10 GB.
+var scanBytes = flag.Int("flat.bytes", 1<<30, "bytes of the large partition that TestMemoryDoesNotGrowWithTheData scans")
+
 // ST-20: a full scan of a large partition leaves no more memory in use than one of a small one.
 func TestMemoryDoesNotGrowWithTheData(t *testing.T) {
-	const small, large, most = 10 << 20, 1 << 30, 10 << 20
+	const small, most = 10 << 20, 10 << 20
+	large := *scanBytes
 	binary, dir := target.Binary(t), t.TempDir()
 	after := func(size int) int64 {
 		p := start(t, binary, dir)

@@ -125,6 +125,33 @@ func (o *ownership) await(t *testing.T, members []string, bound time.Duration) t
 	}
 }
 
+// assignments is how often a member was given partitions.
+func (o *ownership) assignments() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.assigned
+}
+
+// awaitAssignment waits until a member was given partitions once more.
+func (o *ownership) awaitAssignment(t *testing.T, before int, bound time.Duration) {
+	t.Helper()
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	for {
+		o.mu.Lock()
+		more, changed := o.assigned > before, o.changed
+		o.mu.Unlock()
+		if more {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			t.Fatalf("nobody was given partitions within %v", bound)
+		}
+	}
+}
+
 func (o *ownership) report(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()

@@ -46,7 +46,7 @@ func TestRollingRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newRolling(t, opts).run()
+			newRolling(t, name == "static", opts).run()
 		})
 	}
 }
@@ -55,6 +55,7 @@ func TestRollingRestart(t *testing.T) {
 type rolling struct {
 	*testing.T
 	broker  *target.Broker
+	static  bool
 	options func(member int) []kgo.Opt
 	own     *ownership
 	members [size]*member
@@ -87,9 +88,9 @@ func (m *member) stop() {
 	m.client.CloseAllowingRebalance()
 }
 
-func newRolling(t *testing.T, options func(int) []kgo.Opt) *rolling {
+func newRolling(t *testing.T, static bool, options func(int) []kgo.Opt) *rolling {
 	t.Helper()
-	r := &rolling{T: t, options: options, own: newOwnership(partitions)}
+	r := &rolling{T: t, static: static, options: options, own: newOwnership(partitions)}
 	r.broker = target.Start(t, target.Options{Flags: []string{"--group-min-session-timeout-ms", "1000"},
 		Properties: map[string]string{"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "100",
 			"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}})
@@ -141,12 +142,13 @@ func (r *rolling) run() {
 	r.finish()
 }
 
-// The moments of a step at which the broker is killed. None is when a generation has just been agreed on: membership is written behind, and a
-// kill in the milliseconds until it is written goes back to the generation before (docs/limitations.md).
+// The moments of a step at which the broker is killed, each at random within a few heartbeats.
 const (
 	never = iota
 	whileLeaving
-	whileJoining // a rebalance is being prepared: the others hear of it with their next heartbeat
+	whileAway
+	whileJoining // a rebalance is prepared, agreed on, and assigned; a static member is replaced
+	assigned     // a member has just heard of its partitions
 	atRest
 	moments
 )
@@ -163,10 +165,19 @@ func (r *rolling) step(i, moment int) {
 		r.kill(rand.N(heartbeat / 4))
 	}
 	<-gone
-	r.generation = max(r.generation, old.gen)
-	r.members[i] = r.join(i)
-	if moment == whileJoining {
+	if moment == whileAway {
 		r.kill(rand.N(heartbeat / 4))
+	}
+	r.generation = max(r.generation, old.gen)
+	assignedBefore := r.own.assignments()
+	r.members[i] = r.join(i)
+	switch moment {
+	case whileJoining:
+		// Half of the kills are within the first milliseconds, when a static member is replaced.
+		r.kill(rand.N([]time.Duration{5 * time.Millisecond, 2 * heartbeat}[rand.IntN(2)]))
+	case assigned:
+		r.own.awaitAssignment(r.T, assignedBefore, bound)
+		r.kill(rand.N(5 * time.Millisecond))
 	}
 	r.longest = max(r.longest, r.own.await(r.T, r.names(), bound))
 	if moment == atRest {

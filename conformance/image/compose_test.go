@@ -128,3 +128,24 @@ func TestComposeDependsOnHealth(t *testing.T) {
 		t.Errorf("the service printed %q", out)
 	}
 }
+
+// The compose file that docs/docker.md shows is one.
+func TestDocumentedComposeFile(t *testing.T) {
+	needEngine(t)
+	doc, err := os.ReadFile(filepath.Join(root(), "docs", "docker.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "```yaml\n")
+	text, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("no example")
+	}
+	file := filepath.Join(t.TempDir(), "compose.yml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, "compose", "--file", file, "config"); !strings.Contains(out, "condition: service_healthy") || !strings.Contains(out, repository) {
+		t.Error(out)
+	}
+}

@@ -8,7 +8,7 @@ import (
 
 var _ = judge.Register("produce-versions", produceVersions)
 
-// produceVersions asks every version of Produce with each acks, and with a topic that is not there.
+// produceVersions (ST-15) asks every version of Produce with each acks, and with a topic that is not there.
 func produceVersions(e *judge.Env) {
 	topic := e.CreateTopic("t", 2)
 	none := judge.Topic{Name: e.Name("none"), ID: unknownID}

@@ -88,7 +88,7 @@ func TestOtherRefusalsKeepTheirWords(t *testing.T) {
 		t.Error(err)
 	}
 	full := &fs.PathError{Op: "mkdir", Path: "data", Err: syscall.ENOSPC}
-	if got := explainAccess(full, s, disk); got != error(full) {
+	if got := explainAccess(full, s, disk); !errors.Is(got, full) {
 		t.Error(got)
 	}
 }

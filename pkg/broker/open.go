@@ -271,5 +271,5 @@ func Check(ctx context.Context, s *config.Settings) (addr string, err error) {
 	if ip := net.ParseIP(l.Host); l.Host == "" || ip != nil && ip.IsUnspecified() {
 		l.Host = "localhost"
 	}
-	return l.Address(), client.Check(ctx, l.Address(), client.Options{ClientID: "healthcheck"})
+	return l.Address(), client.Check(ctx, l.Address(), client.Options{})
 }

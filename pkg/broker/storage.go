@@ -41,6 +41,7 @@ type storage struct {
 	groups    *group.Coordinator
 	txns      *txn.Coordinator
 	stats     *commitlog.Stats
+	older     bool // the data directory is of a layout whose segments have to be checked (ST-4)
 	clusterID string
 	epoch     int32
 }
@@ -78,11 +79,14 @@ func openStorage(ctx context.Context, s *config.Settings, o *options) (_ *storag
 		},
 		Store: st.store, DataDir: s.DataDir, Settings: s, Clean: st.last.covers,
 	})
+	if err == nil && st.older {
+		err = st.checkWhole(ctx, o)
+	}
 	if err != nil {
 		return nil, err
 	}
 	// The offsets of topics that are gone go with them, so the topics are known by now.
-	st.groups, err = group.Open(group.Options{Store: st.store, Clock: o.clock, Logger: o.logger, Settings: s, Topic: st.image, Unclean: !st.last.clean})
+	st.groups, err = group.Open(group.Options{Store: st.store, FS: o.fs, Dir: s.DataDir, Epoch: st.epoch, Clock: o.clock, Logger: o.logger, Settings: s, Topic: st.image, Unclean: !st.last.clean})
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +113,9 @@ func (st *storage) image(name string) (kafka.TopicImage, bool) {
 
 // openStore opens meta.db.
 func (st *storage) openStore(s *config.Settings, o *options) error {
-	name := s.MetaDB
-	if name == "" {
-		name = filepath.Join(o.metaDir(s.DataDir), metaFile)
+	name, err := metaPath(s, o)
+	if err != nil {
+		return err
 	}
 	if err := st.refuseOrphans(name); err != nil {
 		return err
@@ -124,6 +128,9 @@ func (st *storage) openStore(s *config.Settings, o *options) error {
 		return err
 	}
 	st.store = store
+	if st.older = st.isOlder(); st.older {
+		st.last = new(lastStop) // its clean stops do not count
+	}
 	if s.ClusterID != "" && s.ClusterID != st.clusterID {
 		o.logger.Warn("the data directory belongs to another cluster id, which is kept", "stored", st.clusterID, "set", s.ClusterID)
 	}

@@ -4,11 +4,14 @@ package brokertest
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,7 +32,36 @@ type Broker struct {
 	t       testing.TB
 	log     *testLog
 	mayFail atomic.Bool
+	started atomic.Bool
+	onMeta  atomic.Pointer[func() error]
 	*machine
+}
+
+// FailMeta has f asked before each commit to meta.db, which fails with the error that f returns; nil ends it.
+// As faults do, it belongs to this start alone.
+func (b *Broker) FailMeta(f func() error) {
+	if f == nil {
+		b.onMeta.Store(nil)
+		return
+	}
+	b.onMeta.Store(&f)
+}
+
+// SetFull fills the disk, that of meta.db too, or makes room again.
+func (b *Broker) SetFull(full bool) {
+	b.Fault.SetFull(full)
+	b.FailMeta(nil)
+	if full {
+		b.FailMeta(func() error { return &fs.PathError{Op: "write", Path: "meta.db", Err: syscall.ENOSPC} })
+	}
+}
+
+func (b *Broker) commitMeta() error {
+	b.step("commit to meta.db")
+	if f := b.onMeta.Load(); f != nil {
+		return (*f)()
+	}
+	return nil
 }
 
 // MayFail says that the stop at the end of the test need not be clean.
@@ -56,27 +88,53 @@ func Start(t testing.TB, opts ...Option) *Broker {
 	for _, opt := range opts {
 		opt(s)
 	}
-	return start(t, &machine{disk: crashfs.New(), metaDir: t.TempDir(), settings: s})
+	return start(t, &machine{disk: crashfs.New(), metaDir: metaDir(t), settings: s})
 }
 
 func start(t testing.TB, m *machine) *Broker {
 	t.Helper()
-	b := &Broker{Net: NewPipeNet(), Fault: faultfs.New(m.disk), t: t, log: &testLog{t: t}, machine: m}
-	var err error
-	b.Broker, err = broker.Start(t.Context(), m.settings,
-		broker.WithFS(b.Fault, m.metaDir), broker.WithListen(b.Net.Listen),
-		broker.WithMetaFault(func() error { m.step("commit to meta.db"); return nil }),
-		broker.WithLogger(slog.New(slog.NewTextHandler(b.log, nil))))
+	b, err := try(t, m, nil)
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
+	return b
+}
+
+// metaDir is for meta.db: bbolt needs a real file, and a power cut here takes none of it, so that it is in memory where there is a
+// file system for that. Sweeps start some hundred brokers, each of which would wait for the disk several times.
+func metaDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "doze-kafka-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// try starts a broker. before is called with it before the start, if it is not nil.
+func try(t testing.TB, m *machine, before func(*Broker)) (*Broker, error) {
+	b := &Broker{Net: NewPipeNet(), Fault: faultfs.New(m.disk), t: t, log: &testLog{t: t}, machine: m}
+	if before != nil {
+		before(b)
+	}
+	var err error
+	b.Broker, err = broker.Start(t.Context(), m.settings,
+		broker.WithFS(b.Fault, m.metaDir), broker.WithListen(b.Net.Listen),
+		broker.WithMetaFault(b.commitMeta),
+		broker.WithLogger(slog.New(slog.NewTextHandler(b.log, nil))))
+	if err != nil {
+		b.log.stop()
+		return nil, err
+	}
+	b.started.Store(true)
 	t.Cleanup(func() {
 		if err := b.Stop(); err != nil && !b.mayFail.Load() {
 			t.Errorf("stop: %v", err)
 		}
 		b.log.stop()
 	})
-	return b
+	return b, nil
 }
 
 func (m *machine) step(s string) {
@@ -142,9 +200,12 @@ func (b *Broker) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{disk: b.disk.KillClone(), settings: b.settings}
 	// bbolt's file is not on the crash disk: what it has committed is what a cut leaves of it.
 	var meta bytes.Buffer
-	err := b.WriteMeta(&meta)
+	err := errors.New("not open yet")
+	if b.started.Load() {
+		err = b.WriteMeta(&meta)
+	}
 	if s.meta = meta.Bytes(); err != nil {
-		// It is closed: nobody is at the file but, perhaps, the start of the next broker.
+		// It is closed, or not open yet: nobody is at the file but, perhaps, the start of the next broker.
 		s.meta, err = os.ReadFile(filepath.Join(b.metaDir, "meta.db"))
 	}
 	return s, err
@@ -163,13 +224,37 @@ func (s *Snapshot) Kill(t testing.TB) *Broker {
 	return s.start(t, s.disk.KillClone())
 }
 
+// Try starts a broker on what a kill at the instant of the snapshot would have left, as Kill does, or returns why it does not start.
+// before is called with it before the start, to have its disk fail.
+func (s *Snapshot) Try(t testing.TB, before func(*Broker)) (*Broker, error) {
+	t.Helper()
+	return try(t, s.machine(t, s.disk.KillClone()), before)
+}
+
+// WatchedPowerCut is PowerCut, with f called from the first step of the start on, as OnStep does.
+func (s *Snapshot) WatchedPowerCut(t testing.TB, survival crashfs.Survival, f func(b *Broker, step string)) *Broker {
+	t.Helper()
+	b, err := try(t, s.machine(t, s.disk.CrashClone(survival)), func(b *Broker) {
+		b.OnStep(func(step string) { f(b, step) })
+	})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	return b
+}
+
 func (s *Snapshot) start(t testing.TB, disk *crashfs.FS) *Broker {
 	t.Helper()
-	dir := t.TempDir()
+	return start(t, s.machine(t, disk))
+}
+
+func (s *Snapshot) machine(t testing.TB, disk *crashfs.FS) *machine {
+	t.Helper()
+	dir := metaDir(t)
 	if err := os.WriteFile(filepath.Join(dir, "meta.db"), s.meta, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return start(t, &machine{disk: disk, metaDir: dir, settings: s.settings})
+	return &machine{disk: disk, metaDir: dir, settings: s.settings}
 }
 
 // testLog writes the broker's log to the test's, until the test is over.

@@ -188,7 +188,7 @@ func TestConsumersGoOnAfterAKillWithoutARebalance(t *testing.T) {
 					t.Errorf("%d JoinGroups after the kill", more)
 				}
 				for p := range n {
-					if at := new(ledger).read(newPeer(t, w.broker), fmt.Sprint("offset g demo ", p)); at != "1" {
+					if at := newPeer(t, w.broker).fact(fmt.Sprint("offset g demo ", p)); at != "1" {
 						t.Errorf("partition %d is committed at %s", p, at)
 					}
 				}

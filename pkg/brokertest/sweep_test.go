@@ -1,274 +1,21 @@
 package brokertest_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/dozekafka/doze-kafka/pkg/brokertest"
-	"github.com/dozekafka/doze-kafka/pkg/record"
+	"github.com/dozekafka/doze-kafka/pkg/brokertest/history"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
-
-// topicConfigs are those of every topic: a segment takes a few batches. Old as they are, no record is old enough to go.
-var topicConfigs = [][2]string{{"internal.segment.bytes", "700"}, {retention, "9000000000000"}}
-
-// trimmed is the topic whose older segments retention removes every second.
-const trimmed = "c.d"
-
-var trimmedConfig = [2]string{"retention.bytes", "1500"}
-
-const retention = "retention.ms"
-
-// A world is what a client has been promised, and what it has asked for.
-type world struct {
-	producer int64
-	topics   map[string]topicState
-}
-
-type topicState struct {
-	id      [16]byte
-	exists  bool
-	parts   []partState // what was sent to each partition
-	born    int         // how often a topic of the name was made: in every value
-	certain bool        // the last create or delete was answered
-}
-
-// A partState is one partition of a topic.
-type partState struct {
-	sent    []string // values by offset; of an answer not had yet, perhaps
-	durable int      // so many of them are promised
-	last    []byte   // the last batch that was sent, as it was sent
-	lastAt  int64    // its offset
-	start   int64    // the log start, as a client was told
-	latest  int64    // where it may be by now
-}
-
-func (w *world) clone() *world {
-	c := *w
-	c.topics = maps.Clone(w.topics)
-	for name, t := range c.topics {
-		t.parts = slices.Clone(t.parts) // what they hold only grows
-		c.topics[name] = t
-	}
-	return &c
-}
-
-// A peer speaks to one broker by single requests.
-type peer struct {
-	t  *testing.T
-	to *kgo.Broker
-}
-
-func newPeer(t *testing.T, b *brokertest.Broker) peer {
-	return peer{t, b.Client(kgo.RequestRetries(0)).SeedBrokers()[0]}
-}
-
-func ask[R kmsg.Response](p peer, req kmsg.Request) R {
-	p.t.Helper()
-	resp, err := p.to.Request(p.t.Context(), req)
-	if err != nil {
-		p.t.Fatalf("%s: %v", kmsg.NameForKey(req.Key()), err)
-	}
-	return resp.(R)
-}
-
-func (p peer) producerID() int64 {
-	req := kmsg.NewPtrInitProducerIDRequest()
-	return ask[*kmsg.InitProducerIDResponse](p, req).ProducerID
-}
-
-func (p peer) create(name string, partitions int) (id [16]byte, err error) {
-	req := kmsg.NewPtrCreateTopicsRequest()
-	t := kmsg.NewCreateTopicsRequestTopic()
-	t.Topic, t.NumPartitions, t.ReplicationFactor = name, int32(partitions), 1
-	configs := topicConfigs
-	if name == trimmed {
-		configs = append(slices.Clip(configs), trimmedConfig)
-	}
-	for _, c := range configs {
-		t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: c[0], Value: &c[1]})
-	}
-	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
-	got := ask[*kmsg.CreateTopicsResponse](p, req).Topics[0]
-	return got.TopicID, kerr.ErrorForCode(got.ErrorCode)
-}
-
-func (p peer) remove(name string) error {
-	req := kmsg.NewPtrDeleteTopicsRequest()
-	t := kmsg.NewDeleteTopicsRequestTopic()
-	t.Topic = &name
-	req.TopicNames, req.Topics, req.TimeoutMillis = []string{name}, append(req.Topics, t), 10_000
-	return kerr.ErrorForCode(ask[*kmsg.DeleteTopicsResponse](p, req).Topics[0].ErrorCode)
-}
-
-// find is the topic's id and partitions; ok is false if there is none.
-func (p peer) find(name string) (id [16]byte, partitions int, ok bool) {
-	req := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &name
-	req.Topics = append(req.Topics, t)
-	got := ask[*kmsg.MetadataResponse](p, req).Topics[0]
-	switch err := kerr.ErrorForCode(got.ErrorCode); {
-	case err == nil:
-		return got.TopicID, len(got.Partitions), true
-	case !errors.Is(err, kerr.UnknownTopicOrPartition):
-		p.t.Fatalf("metadata of %s: %v", name, err)
-	}
-	return id, 0, false
-}
-
-// retention asks for a config that does not go by itself.
-func (p peer) retention(name string) string {
-	req := kmsg.NewPtrDescribeConfigsRequest()
-	r := kmsg.NewDescribeConfigsRequestResource()
-	r.ResourceType, r.ResourceName, r.ConfigNames = kmsg.ConfigResourceTypeTopic, name, []string{retention}
-	req.Resources = append(req.Resources, r)
-	for _, c := range ask[*kmsg.DescribeConfigsResponse](p, req).Resources[0].Configs {
-		if c.Value != nil {
-			return *c.Value
-		}
-	}
-	return ""
-}
-
-// produce sends a batch to each partition in one request (nil: none) and returns their offsets.
-func (p peer) produce(name string, id [16]byte, acks int16, batches [][]byte) []int64 {
-	p.t.Helper()
-	offsets, errs := p.tryProduce(name, id, acks, batches)
-	if err := errors.Join(errs...); err != nil {
-		p.t.Fatalf("produce to %s: %v", name, err)
-	}
-	return offsets
-}
-
-// tryProduce is produce, with the error of each partition.
-func (p peer) tryProduce(name string, id [16]byte, acks int16, batches [][]byte) ([]int64, []error) {
-	p.t.Helper()
-	req := kmsg.NewPtrProduceRequest()
-	req.Acks, req.TimeoutMillis = acks, 10_000
-	t := kmsg.NewProduceRequestTopic()
-	t.Topic, t.TopicID = name, id
-	for i, b := range batches {
-		if b != nil {
-			t.Partitions = append(t.Partitions, kmsg.ProduceRequestTopicPartition{Partition: int32(i), Records: bytes.Clone(b)})
-		}
-	}
-	req.Topics = append(req.Topics, t)
-	offsets, errs := make([]int64, len(batches)), make([]error, len(batches))
-	for _, got := range ask[*kmsg.ProduceResponse](p, req).Topics[0].Partitions {
-		offsets[got.Partition], errs[got.Partition] = got.BaseOffset, kerr.ErrorForCode(got.ErrorCode)
-	}
-	return offsets, errs
-}
-
-// deleteTo has the records of partitions below offsets deleted, and returns where they start then.
-func (p peer) deleteTo(name string, offsets ...int64) ([]int64, []error) {
-	p.t.Helper()
-	t := kmsg.NewDeleteRecordsRequestTopic()
-	t.Topic = name
-	for i, o := range offsets {
-		t.Partitions = append(t.Partitions, kmsg.DeleteRecordsRequestTopicPartition{Partition: int32(i), Offset: o})
-	}
-	req := kmsg.NewPtrDeleteRecordsRequest()
-	req.Topics = append(req.Topics, t)
-	starts, errs := make([]int64, len(offsets)), make([]error, len(offsets))
-	for _, got := range ask[*kmsg.DeleteRecordsResponse](p, req).Topics[0].Partitions {
-		starts[got.Partition], errs[got.Partition] = got.LowWatermark, kerr.ErrorForCode(got.ErrorCode)
-	}
-	return starts, errs
-}
-
-// start asks for the log start of a partition.
-func (p peer) start(name string, partition int32) int64 {
-	p.t.Helper()
-	part := kmsg.NewListOffsetsRequestTopicPartition()
-	part.Partition, part.Timestamp = partition, -2
-	t := kmsg.NewListOffsetsRequestTopic()
-	t.Topic, t.Partitions = name, append(t.Partitions, part)
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID, req.Topics = -1, append(req.Topics, t)
-	got := ask[*kmsg.ListOffsetsResponse](p, req).Topics[0].Partitions[0]
-	if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
-		p.t.Fatalf("start of %s-%d: %v", name, partition, err)
-	}
-	return got.Offset
-}
-
-// values reads a partition from offset 0 to its end.
-func (p peer) values(name string, id [16]byte, partition int32) (values []string) {
-	p.t.Helper()
-	return p.valuesFrom(name, id, partition, 0)
-}
-
-// valuesFrom reads a partition from an offset, at least its start, to its end, and wants offsets without gaps.
-func (p peer) valuesFrom(name string, id [16]byte, partition int32, from int64) (values []string) {
-	p.t.Helper()
-	for {
-		req := kmsg.NewPtrFetchRequest()
-		req.MaxBytes, req.MaxWaitMillis, req.SessionEpoch = 1<<20, 0, -1
-		t := kmsg.NewFetchRequestTopic()
-		t.Topic, t.TopicID = name, id
-		part := kmsg.NewFetchRequestTopicPartition()
-		part.Partition, part.FetchOffset, part.PartitionMaxBytes = partition, from+int64(len(values)), 1<<20
-		t.Partitions = append(t.Partitions, part)
-		req.Topics = append(req.Topics, t)
-		got := ask[*kmsg.FetchResponse](p, req).Topics[0].Partitions[0]
-		if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
-			p.t.Fatalf("fetch %s-%d at %d: %v", name, partition, from+int64(len(values)), err)
-		}
-		for rest := got.RecordBatches; len(rest) > 0; {
-			b, after, err := record.Parse(rest)
-			if err != nil {
-				break // the response may end within a batch
-			}
-			if err := b.CheckCRC(); err != nil {
-				p.t.Fatalf("%s-%d: %v", name, partition, err)
-			}
-			for r, err := range b.Records() {
-				at, due := b.BaseOffset()+int64(r.OffsetDelta), from+int64(len(values))
-				if at < from {
-					continue // the batch of the first record that is wanted
-				}
-				if err != nil || at != due {
-					p.t.Fatalf("%s-%d: a record at %d where %d is due (%v)", name, partition, at, due, err)
-				}
-				values = append(values, string(r.Value))
-			}
-			rest = after
-		}
-		if from+int64(len(values)) >= got.HighWatermark {
-			return values
-		}
-	}
-}
-
-// sweepBatch is a batch of one producer whose sequence is the offset.
-func sweepBatch(t *testing.T, producer int64, sequence int, values []string) []byte {
-	b := record.NewBuilder(record.Options{Producer: &record.Producer{ID: producer, BaseSequence: int32(sequence)}})
-	for _, v := range values {
-		if err := b.Append(1_000_000, nil, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := b.Batch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // A cut is a snapshot with what was promised by then.
 type cut struct {
@@ -314,64 +61,105 @@ func (s *sweep) watch(every, rest int) {
 	})
 }
 
-func (s *sweep) setState(name string, t topicState) {
-	s.change(func(w *world) { w.topics[name] = t })
-}
-
 func (s *sweep) createTopic(name string) {
-	before := s.world.topics[name]
-	t := topicState{exists: true, born: before.born + 1, parts: make([]partState, 1+s.rng.IntN(3))}
-	s.setState(name, t)
-	id, err := s.peer.create(name, len(t.parts))
+	partitions := 1 + s.rng.IntN(3)
+	var t topicState
+	s.change(func(w *world) {
+		t = w.newTopic(name, partitions)
+		w.topics[name] = t
+	})
+	id, err := s.peer.create(name, partitions)
 	if err != nil {
 		s.Fatalf("create %s: %v", name, err)
 	}
-	t.id, t.certain = id, true
-	s.setState(name, t)
+	t.id = id
+	s.change(func(w *world) {
+		w.Promise(topicFacts(name, partitions))
+		w.topics[name] = t
+	})
+}
+
+// grow gives a topic one partition more.
+func (s *sweep) grow(name string) {
+	if len(s.world.topics[name].parts) == mostPartitions {
+		return
+	}
+	var t topicState
+	s.change(func(w *world) {
+		t = w.grow(name)
+		w.topics[name] = t
+	})
+	if err := s.peer.grow(name, len(t.parts)); err != nil {
+		s.Fatalf("grow %s: %v", name, err)
+	}
+	s.change(func(w *world) { w.Promise(map[string]string{"topic " + name: fmt.Sprint(len(t.parts))}) })
+}
+
+// alter sets a topic's retention to another age that no record has.
+func (s *sweep) alter(name string) {
+	value := fmt.Sprint(9_000_000_000_000 + s.rng.Int64N(1_000_000_000))
+	s.did(map[string]string{"config " + name: value}, func() error { return s.peer.alter(name, retention, value) })
+}
+
+// commit commits an offset for each partition of a topic.
+func (s *sweep) commit(name string) {
+	t := s.world.topics[name]
+	offsets, facts := make([]int64, len(t.parts)), map[string]string{}
+	for i := range offsets {
+		offsets[i] = s.rng.Int64N(1_000_000)
+		facts[offsetFact(name, i)] = fmt.Sprint(offsets[i])
+	}
+	s.did(facts, func() error { return s.peer.commit(sweepGroup, name, t.id, offsets) })
+}
+
+// did asks something whose answer promises facts.
+func (s *sweep) did(facts map[string]string, ask func() error) {
+	s.change(func(w *world) { w.Begin(facts) })
+	if err := ask(); err != nil {
+		s.Fatalf("%v: %v", facts, err)
+	}
+	s.change(func(w *world) { w.Promise(facts) })
 }
 
 func (s *sweep) deleteTopic(name string) {
-	t := s.world.topics[name]
-	t.certain, t.exists = false, false
-	s.setState(name, t)
+	gone := topicFacts(name, 0)
+	maps.Copy(gone, s.world.noOffsets(name))
+	s.change(func(w *world) { w.Begin(gone) })
 	if err := s.peer.remove(name); err != nil {
 		s.Fatalf("delete %s: %v", name, err)
 	}
-	s.setState(name, topicState{certain: true, born: t.born})
+	s.change(func(w *world) {
+		w.Promise(gone)
+		w.topics[name] = topicState{}
+	})
 }
 
 // send produces a batch to some of a topic's partitions.
 func (s *sweep) send(name string, acks int16) {
 	t := s.world.topics[name]
-	batches := make([][]byte, len(t.parts))
-	parts := slices.Clone(t.parts)
-	for i := range parts {
-		if i > 0 && s.rng.IntN(2) == 0 {
-			continue
+	batches, sent := make([][]byte, len(t.parts)), make([]history.Batch, len(t.parts))
+	s.change(func(w *world) {
+		for i := range t.parts {
+			if i == 0 || s.rng.IntN(2) == 0 {
+				sent[i], batches[i] = w.next(s.T, name, i, 1+s.rng.IntN(3))
+			}
 		}
-		p := &parts[i]
-		var values []string
-		for n := range 1 + s.rng.IntN(3) {
-			values = append(values, fmt.Sprintf("%s.%d-%d: %d %s", name, t.born, i, len(p.sent)+n, strings.Repeat("x", s.rng.IntN(150))))
-		}
-		p.last, p.lastAt = sweepBatch(s.T, s.world.producer, len(p.sent), values), int64(len(p.sent))
-		batches[i], p.sent = p.last, append(slices.Clone(p.sent), values...)
-	}
-	t.parts = parts
-	s.setState(name, t)
+	})
 	offsets := s.peer.produce(name, t.id, acks, batches)
-	t.parts = slices.Clone(parts)
-	for i := range t.parts {
-		if p := &t.parts[i]; batches[i] != nil {
-			if offsets[i] != p.lastAt {
-				s.Fatalf("a batch for %s-%d is at %d, not at %d", name, i, offsets[i], p.lastAt)
-			}
-			if acks == -1 {
-				p.durable = len(p.sent)
+	s.change(func(w *world) {
+		for i, b := range sent {
+			if b.N > 0 {
+				s.holds(w.Ack(b, offsets[i], acks == -1))
 			}
 		}
+	})
+}
+
+func (s *sweep) holds(err error) {
+	s.Helper()
+	if err != nil {
+		s.Error(err)
 	}
-	s.setState(name, t)
 }
 
 // again repeats the last batch of a partition: acknowledged once it is durable (ST-55).
@@ -380,68 +168,68 @@ func (s *sweep) again(name string) {
 	if t.parts[0].last == nil {
 		return
 	}
-	batches := make([][]byte, 1)
-	batches[0] = t.parts[0].last
-	if got := s.peer.produce(name, t.id, -1, batches)[0]; got != t.parts[0].lastAt {
-		s.Fatalf("a repeat for %s-0 is at %d, not at %d", name, got, t.parts[0].lastAt)
-	}
-	t.parts = slices.Clone(t.parts)
-	t.parts[0].durable = len(t.parts[0].sent)
-	s.setState(name, t)
+	offset := s.peer.produce(name, t.id, -1, [][]byte{t.parts[0].last})[0]
+	s.change(func(w *world) {
+		t.parts[0].cold = false
+		s.holds(w.Ack(t.parts[0].lastIs, offset, true))
+	})
 }
 
-// trim has records of a topic deleted: up to somewhere in the first partition, all in the last.
+// trim has records of a topic deleted: up to somewhere in the first partition, all in the others.
 func (s *sweep) trim(name string) {
 	t := s.world.topics[name]
-	parts := slices.Clone(t.parts)
-	offsets := make([]int64, len(parts))
-	for i := range parts {
-		p := &parts[i]
-		offsets[i] = -1
-		p.latest = max(p.latest, int64(len(p.sent)))
-		if i == 0 {
-			offsets[i] = s.rng.Int64N(int64(len(p.sent)) + 1)
-			p.latest = max(p.start, offsets[i])
+	offsets := make([]int64, len(t.parts))
+	s.change(func(w *world) {
+		for i := range t.parts {
+			p := &t.parts[i]
+			offsets[i] = -1
+			to := p.next
+			if i == 0 {
+				to = s.rng.Int64N(p.next + 1)
+				offsets[i] = to
+			}
+			p.latest = max(p.latest, to)
+			w.MayStart(name, int32(i), p.latest)
 		}
-	}
-	t.parts = parts
-	s.setState(name, t)
+	})
 	starts, errs := s.peer.deleteTo(name, offsets...)
 	if err := errors.Join(errs...); err != nil {
 		s.Fatalf("delete records of %s: %v", name, err)
 	}
-	t.parts = slices.Clone(parts)
-	for i := range t.parts {
-		p := &t.parts[i]
-		if name != trimmed && starts[i] != p.latest {
-			s.Errorf("%s-%d starts at %d, not at %d", name, i, starts[i], p.latest)
-		}
-		p.start = starts[i]
-		p.durable = max(p.durable, int(p.start))
-	}
-	s.setState(name, t)
+	s.starts(name, starts)
 }
 
 // look asks where the partitions of a topic start: what a client was told does not go back.
 func (s *sweep) look(name string) {
 	t := s.world.topics[name]
-	t.parts = slices.Clone(t.parts)
-	for i := range t.parts {
-		p := &t.parts[i]
-		if p.start = s.peer.start(name, int32(i)); name != trimmed && p.start != p.latest {
-			s.Errorf("%s-%d starts at %d, not at %d", name, i, p.start, p.latest)
-		}
+	starts := make([]int64, len(t.parts))
+	for i := range starts {
+		starts[i] = s.peer.start(name, int32(i))
 	}
-	s.setState(name, t)
+	s.starts(name, starts)
+}
+
+// starts are what a client was told. But for where retention is at work they are what was asked for.
+func (s *sweep) starts(name string, starts []int64) {
+	s.change(func(w *world) {
+		for i, at := range starts {
+			if want := w.topics[name].parts[i].latest; name != trimmed && at != want {
+				s.Errorf("%s-%d starts at %d, not at %d", name, i, at, want)
+			}
+			s.holds(w.Starts(name, int32(i), at))
+		}
+	})
 }
 
 func (s *sweep) restart() {
 	s.broker = s.broker.Restart()
 	s.peer = newPeer(s.T, s.broker)
 	s.change(func(w *world) {
-		for _, t := range w.topics {
+		for name, t := range w.topics {
 			for i := range t.parts {
-				t.parts[i].durable = len(t.parts[i].sent)
+				if !t.parts[i].cold {
+					w.Flushed(name, int32(i))
+				}
 			}
 		}
 	})
@@ -456,16 +244,22 @@ func (s *sweep) kill(every, rest int) {
 	s.broker.OnStep(nil)
 	s.broker = snapshot.Kill(s.T)
 	s.peer = newPeer(s.T, s.broker)
+	s.change(func(w *world) {
+		for _, t := range w.topics {
+			for i := range t.parts {
+				t.parts[i].cold = true
+			}
+		}
+	})
 	s.watch(every, rest)
 }
 
 // run is the workload: topics made, filled, deleted and made again, with clean
 // stops and kills between.
 func (s *sweep) run(n, every, rest int) {
-	names := []string{"a", "b", "c.d"}
 	for i := range n {
-		name := names[s.rng.IntN(len(names))]
-		switch t, r := s.world.topics[name], s.rng.IntN(23); {
+		name := sweepTopics[s.rng.IntN(len(sweepTopics))]
+		switch t, r := s.world.topics[name], s.rng.IntN(27); {
 		case i%25 == 24:
 			s.restart()
 		case i%25 == 12:
@@ -481,7 +275,13 @@ func (s *sweep) run(n, every, rest int) {
 		case r == 8:
 			<-time.After(1100 * time.Millisecond) // the timer flushes, and retention has a look
 			s.look(name)
-		case r > 20:
+		case r == 9:
+			s.grow(name)
+		case r == 10:
+			s.alter(name)
+		case r > 24:
+			s.commit(name)
+		case r > 22:
 			s.trim(name)
 		default:
 			s.send(name, -1)
@@ -489,127 +289,126 @@ func (s *sweep) run(n, every, rest int) {
 	}
 }
 
-// check wants a broker to keep what the world was promised.
-func (w *world) check(t *testing.T, b *brokertest.Broker) {
-	p := newPeer(t, b)
-	for name, was := range w.topics {
-		id, partitions, found := p.find(name)
-		switch {
-		case was.certain && found != was.exists:
-			t.Errorf("topic %s is there: %v, promised was %v", name, found, was.exists)
-			continue
-		case !found:
-			w.checkNew(t, p, name, &was)
-			continue
-		case was.id != [16]byte{} && id != was.id:
-			t.Errorf("topic %s has another id", name)
-		case partitions != len(was.parts):
-			t.Errorf("topic %s has %d partitions, not %d", name, partitions, len(was.parts))
-			continue
-		}
-		if got := p.retention(name); got != topicConfigs[1][1] {
-			t.Errorf("topic %s has %s %q", name, retention, got)
-		}
-		was.id, was.exists, was.certain = id, true, true
-		for i := range was.parts {
-			w.checkPartition(t, p, name, id, i, &was.parts[i])
-		}
-		w.topics[name] = was
-	}
+// A sweepTally is what a sweep has done.
+type sweepTally struct {
+	steps, cuts, survivals, second, brokers int
+	acknowledged                            int64
 }
 
-// checkPartition wants the promised records and perhaps more of those sent,
-// and a repeat and a new batch to be taken for what they are.
-func (w *world) checkPartition(t *testing.T, p peer, name string, id [16]byte, i int, was *partState) {
-	start := p.start(name, int32(i))
-	if start < was.start || name != trimmed && start > was.latest || start > int64(len(was.sent)) {
-		t.Fatalf("%s-%d starts at %d, promised was %d (or asked for %d)", name, i, start, was.start, was.latest)
-	}
-	was.start, was.latest = start, max(start, was.latest)
-	got := append(slices.Clone(was.sent[:start]), p.valuesFrom(name, id, int32(i), start)...)
-	if len(got) < was.durable || len(got) > len(was.sent) || !slices.Equal(got, was.sent[:len(got)]) {
-		t.Fatalf("%s-%d has %q; promised were %d of %q", name, i, got, was.durable, was.sent)
-	}
-	batches := make([][]byte, i+1)
-	if was.last != nil && len(got) == len(was.sent) && len(got) > 0 {
-		batches[i] = was.last
-		if at := p.produce(name, id, -1, batches)[i]; at != was.lastAt {
-			t.Errorf("%s-%d: a repeat of the batch at %d was put at %d", name, i, was.lastAt, at)
-		}
-	}
-	values := []string{fmt.Sprintf("%s-%d after %d", name, i, len(got))}
-	batches[i] = sweepBatch(t, w.producer, len(got), values)
-	if at := p.produce(name, id, -1, batches)[i]; at != int64(len(got)) {
-		t.Errorf("%s-%d: the next batch is at %d, not at %d", name, i, at, len(got))
-	}
-	was.last, was.lastAt = batches[i], int64(len(got))
-	was.sent = append(got, values...)
-	was.durable = len(was.sent)
+func (n *sweepTally) String() string {
+	return fmt.Sprintf("%d steps of workloads, the power cut after %d of them, %d survivals each, a second cut in %d recoveries, %d brokers checked; %d records acknowledged, 0 lost",
+		n.steps, n.cuts, n.survivals, n.second, n.brokers, n.acknowledged)
 }
 
-// checkNew makes a topic that is gone, and wants it empty.
-func (w *world) checkNew(t *testing.T, p peer, name string, was *topicState) {
-	id, err := p.create(name, 3)
-	if err != nil {
-		t.Errorf("create %s: %v", name, err)
-		return
-	}
-	now := topicState{id: id, exists: true, certain: true, born: was.born + 1, parts: make([]partState, 3)}
-	for i := range now.parts {
-		w.checkPartition(t, p, name, id, i, &now.parts[i])
-	}
-	w.topics[name] = now
-}
-
-// ST-9, ST-34, ST-35, ST-53, ST-54, ST-55, ST-71, ST-72: the power is cut at steps all over a
-// workload of several topics, and what was promised is there whatever else
-// survives: records once and at their offsets, log starts where DeleteRecords
-// and retention have told that they are, topics with their ids and configs, and nothing of a topic that was deleted. What a broker promises after a cut
-// outlives the next.
-func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
-	const every, survivals = 9, 3
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	var cuts []cut
-	steps := 0
+// cutsOf runs the workload of a seed and returns its cuts.
+func (n *sweepTally) cutsOf(t *testing.T, seed uint64, length, every int) (cuts []cut) {
 	t.Run("workload", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &sweep{T: t, rng: rand.New(rand.NewPCG(seed, 0)), world: &world{topics: map[string]topicState{}}}
+			s := &sweep{T: t, rng: rand.New(rand.NewPCG(seed, 0)), world: newWorld()}
 			s.broker = brokertest.Start(t)
 			s.peer = newPeer(t, s.broker)
 			s.world.producer = s.peer.producerID()
 			rest := s.rng.IntN(every)
+			if *sweepCut > 0 {
+				every, rest = math.MaxInt, *sweepCut
+			}
 			s.watch(every, rest)
-			s.run(100, every, rest)
+			s.run(length, every, rest)
 			s.broker.OnStep(nil)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.taken != nil {
 				t.Error(s.taken)
 			}
-			cuts, steps = s.cuts, s.steps
+			cuts = s.cuts
+			n.steps += s.steps
+			n.cuts += len(cuts)
+			n.acknowledged += s.world.Acknowledged()
 		})
 	})
-	checked := 0
-	for _, c := range cuts {
-		for i, survival := range crashfs.Survivals(seed+uint64(c.number), survivals) {
-			ok := t.Run(fmt.Sprintf("%d %s, %s", c.number, strings.ReplaceAll(c.step, "/", "|"), survival), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := c.world.clone()
-					b := c.PowerCut(t, survival)
-					w.check(t, b)
-					if i == survivals-1 {
-						w.check(t, b.PowerCut(crashfs.LoseUnsynced))
-					}
+	return cuts
+}
+
+// look checks what one survival leaves of a cut, and what another leaves of a second cut while the broker recovers from the first.
+func (n *sweepTally) look(t *testing.T, c *cut, survival crashfs.Survival, rng *rand.Rand) {
+	w := c.world.clone()
+	var second *cut
+	at, steps := 1+rng.IntN(60), 0
+	var mu sync.Mutex
+	b := c.WatchedPowerCut(t, survival, func(b *brokertest.Broker, step string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if steps++; steps != at {
+			return
+		}
+		snapshot, err := b.Snapshot()
+		if err != nil {
+			t.Errorf("%s: %v", step, err)
+			return
+		}
+		w.change(func() { second = &cut{steps, step, w.clone(), snapshot} })
+	})
+	w.check(t, b)
+	b.OnStep(nil)
+	n.brokers++
+	if second == nil {
+		w.check(t, b.PowerCut(crashfs.LoseUnsynced))
+		return
+	}
+	again := crashfs.Survivals(rng.Uint64(), 3)[rng.IntN(3)]
+	t.Logf("the second cut is before step %d of the recovery, %s, %s", second.number, second.step, again)
+	second.world.check(t, second.PowerCut(t, again))
+	n.brokers++
+	n.second++
+}
+
+// lookKilled checks what a kill leaves, and a power cut after it.
+func (n *sweepTally) lookKilled(t *testing.T, c *cut) {
+	w := c.world.clone()
+	b := c.Kill(t)
+	w.checkAfter(t, b, history.Kill)
+	w.check(t, b.PowerCut(crashfs.LoseUnsynced))
+	n.brokers += 2
+}
+
+// ST-9, ST-34, ST-35, ST-53, ST-54, ST-55, ST-71, ST-72: the power is cut at steps all over a
+// workload of several topics, and what was promised is there whatever else
+// survives: records once and at their offsets, log starts where DeleteRecords
+// and retention have told that they are, topics with their ids, partitions and configs, committed offsets, and nothing of a topic that was deleted. The power goes a second time
+// at some step of the recovery. What a broker promises after a cut outlives the next.
+func TestPromisesOutliveAPowerCutAtAnyStep(t *testing.T) {
+	rounds, length, every, survivals := 1, 100, 15, 3
+	if *sweepFull {
+		rounds, length, every, survivals = 2, 120, 1, 4
+	}
+	if *sweepCut > 0 {
+		rounds, survivals = 1, 64
+		if *sweepFull {
+			length = 120
+		}
+	}
+	n := &sweepTally{survivals: survivals + 1}
+	for round := range rounds {
+		seed := sweepSeedOf(t, round)
+		for _, c := range n.cutsOf(t, seed, length, every) {
+			rng := rand.New(rand.NewPCG(seed, uint64(c.number)))
+			name := fmt.Sprintf("%d %s", c.number, strings.ReplaceAll(c.step, "/", "|"))
+			ok := true
+			for _, survival := range crashfs.Survivals(seed+uint64(c.number), survivals) {
+				ok = ok && t.Run(fmt.Sprintf("%s, %s", name, survival), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { n.look(t, &c, survival, rng) })
 				})
+			}
+			ok = ok && t.Run(name+", killed", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { n.lookKilled(t, &c) })
 			})
-			if checked++; !ok {
-				t.Fatalf("seed %d", seed)
+			if !ok {
+				t.Fatalf("again: %s", sweepAgain(t, seed, c.number))
 			}
 		}
 	}
-	t.Logf("%d steps, %d cuts, %d survivals each, %d brokers checked", steps, len(cuts), survivals, checked)
-	if len(cuts) < 10 {
+	t.Log(n)
+	if n.cuts < 10 && *sweepCut == 0 {
 		t.Error("too few cuts for the test to mean anything")
 	}
 }

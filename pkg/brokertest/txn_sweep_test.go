@@ -48,25 +48,24 @@ type sentTxn struct {
 
 func (x *sentTxn) name() string { return fmt.Sprintf("%s.%d", x.by, x.number) }
 
-// A history is all transactions that were sent, in the order in which they ended or will end.
-type history struct {
+// A txnHistory is all transactions that were sent, in the order in which they ended or will end.
+type txnHistory struct {
 	id   [16]byte // of the topic demo, which has three partitions
 	txns []sentTxn
 }
 
-func (h *history) clone() *history { return &history{h.id, slices.Clone(h.txns)} }
+func (h *txnHistory) clone() *txnHistory { return &txnHistory{h.id, slices.Clone(h.txns)} }
 
 // A txnClient makes transactions by single requests, one at a time: with
 // transaction.version 2, or as clients before it did.
 type txnClient struct {
 	peer
-	leaderAck peer // sends Produce with acks=1
-	name      string
-	v1        bool
-	pid       int64
-	epoch     int16
-	next      map[int32]int32 // sequences
-	count     int             // of transactions
+	name  string
+	v1    bool
+	pid   int64
+	epoch int16
+	next  map[int32]int32 // sequences
+	count int             // of transactions
 }
 
 func (c *txnClient) connect(t *testing.T, b *brokertest.Broker) {
@@ -76,9 +75,8 @@ func (c *txnClient) connect(t *testing.T, b *brokertest.Broker) {
 		v.SetMaxKeyVersion(int16(kmsg.AddPartitionsToTxn), 3) // later ones are not for clients
 		opts = append(opts, kgo.MaxVersions(v))
 	}
-	c.peer = peer{t, b.Client(opts...).SeedBrokers()[0]}
-	// A client sends its own acks in the place of a request's.
-	c.leaderAck = peer{t, b.Client(append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())...).SeedBrokers()[0]}
+	one := b.Client(append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())...)
+	c.peer = peer{t, b.Client(opts...).SeedBrokers()[0], one.SeedBrokers()[0]}
 }
 
 // init gets the producer's id and epoch; an open transaction is aborted by it.
@@ -136,7 +134,7 @@ func (c *txnClient) send(id [16]byte, value string, acks int16, partitions []int
 	req.TransactionID, req.Acks, req.TimeoutMillis, req.Topics = &c.name, acks, 10_000, []kmsg.ProduceRequestTopic{t}
 	to := c.peer
 	if acks == 1 {
-		to = c.leaderAck
+		to.to = c.toOne
 	}
 	var errs []error
 	for _, p := range ask[*kmsg.ProduceResponse](to, req).Topics[0].Partitions {
@@ -180,7 +178,7 @@ type txnSweep struct {
 	open    map[*txnClient]int // in history
 
 	mu      sync.Mutex // guards what follows
-	history *history
+	history *txnHistory
 	steps   int
 	cuts    []txnCut
 	taken   error
@@ -189,7 +187,7 @@ type txnSweep struct {
 type txnCut struct {
 	number  int
 	step    string
-	history *history
+	history *txnHistory
 	*brokertest.Snapshot
 }
 
@@ -310,7 +308,7 @@ func (s *txnSweep) run(n, every, rest int) {
 func txnWorkload(t *testing.T, seed uint64, n, every int) (cuts []txnCut, steps int) {
 	t.Run("workload", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &txnSweep{T: t, rng: rand.New(rand.NewPCG(seed, 0)), open: map[*txnClient]int{}, history: &history{}}
+			s := &txnSweep{T: t, rng: rand.New(rand.NewPCG(seed, 0)), open: map[*txnClient]int{}, history: &txnHistory{}}
 			// Without the timer nothing is on the disk that nobody has waited for.
 			s.broker = brokertest.Start(t, func(s *config.Settings) { s.FsyncInterval = 0 })
 			id, err := newPeer(t, s.broker).create("demo", 3)
@@ -349,7 +347,7 @@ func seen(t *testing.T, b *brokertest.Broker) (counts [3]map[string]int) {
 
 // check wants each transaction wholly in or wholly out, offsets included, and
 // none left open once its client has come back (TX-6).
-func (h *history) check(t *testing.T, b *brokertest.Broker) {
+func (h *txnHistory) check(t *testing.T, b *brokertest.Broker) {
 	for p, values := range seen(t, b) { // an open transaction may hide others still
 		for i := range h.txns {
 			if x := &h.txns[i]; (x.outcome == stillOpen || x.outcome == isAborted) && values[x.name()] > 0 {
@@ -382,7 +380,7 @@ func (h *history) check(t *testing.T, b *brokertest.Broker) {
 	}
 }
 
-func (h *history) checkWhole(t *testing.T, b *brokertest.Broker, values [3]map[string]int) {
+func (h *txnHistory) checkWhole(t *testing.T, b *brokertest.Broker, values [3]map[string]int) {
 	t.Helper()
 	offsets := map[string]int64{"old": -1, "new": -1}
 	known := map[string]bool{}

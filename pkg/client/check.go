@@ -8,9 +8,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// CheckID is the client.id of Check: a check asks for the broker's address
+// over and over, and never goes there.
+const CheckID = "doze-kafka-healthcheck"
+
 // Check says whether a broker answers at addr: it makes a round trip of
-// ApiVersions and one of Metadata, as every client's start does (FX-22).
+// ApiVersions and one of Metadata, as every client's start does (FX-22). Its client.id is CheckID.
 func Check(ctx context.Context, addr string, opts Options) (err error) {
+	opts.ClientID = CheckID
 	c, err := Dial(ctx, addr, opts)
 	if err != nil {
 		return err

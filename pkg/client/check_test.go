@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"net"
 	"strings"
 	"testing"
@@ -53,4 +54,29 @@ func TestCheckFailsForABrokerThatNamesNone(t *testing.T) {
 	if err := Check(t.Context(), "broker:9092", opts); err == nil || !strings.Contains(err.Error(), "names no broker") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// FX-13: a broker knows by the client.id that a check asks, on every request, whatever the caller sets.
+func TestCheckSaysWhatItIs(t *testing.T) {
+	var sent bytes.Buffer
+	opts := dialTo(func(t *testing.T, nc net.Conn) { speak(t, seen{nc, &sent}) }, t)
+	opts.ClientID = "app"
+	if err := Check(t.Context(), "broker:9092", opts); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(sent.String(), CheckID); n != 2 {
+		t.Errorf("%d of two requests have it: %q", n, sent.String())
+	}
+}
+
+// seen is a connection whose reads are noted.
+type seen struct {
+	net.Conn
+	read *bytes.Buffer
+}
+
+func (s seen) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.read.Write(p[:n])
+	return n, err
 }

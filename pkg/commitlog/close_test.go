@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
+	"github.com/dozekafka/doze-kafka/pkg/segment"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
@@ -95,6 +96,28 @@ func TestCloseMakesEverythingDurable(t *testing.T) {
 	}
 	if n := l.o.Stats.Recovered.Load(); n != 0 {
 		t.Error("the indexes were not durable: bytes checked", n)
+	}
+}
+
+// ST-50: the indexes that a stop makes are there after a power cut, also those of a segment without a record, for which
+// there is no snapshot to write.
+func TestCloseMakesTheNamesOfIndexesDurable(t *testing.T) {
+	disk := crashfs.New()
+	l := mustOpen(t, testOptions(disk, 1))
+	mustAppend(t, l, spec{n: 3})
+	if err := l.Roll(); err != nil {
+		t.Fatal(err)
+	}
+	start, err := l.CheckStart(t.Context(), 3) // syncs the directory
+	if err != nil || start != 3 {
+		t.Fatal(start, err)
+	}
+	mustClose(t, l)
+	disk = disk.CrashClone(crashfs.LoseUnsynced)
+	for _, suffix := range []string{segment.LogSuffix, segment.IndexSuffix, segment.TimeIndexSuffix} {
+		if _, err := disk.Stat(l.path(segment.FileName(3, suffix))); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

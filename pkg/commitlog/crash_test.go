@@ -299,3 +299,33 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 	}
 	t.Logf("each of %d operations failed once", n-1)
 }
+
+// ST-61, ST-70, ST-72: every fsync fails once and drops what it was to make durable, though later ones succeed:
+// nothing that was promised was in it, and what the next process promises outlives a power cut.
+func TestEveryFailedFsyncLosesNothingPromised(t *testing.T) {
+	n := 1
+	for ; ; n++ {
+		inner := crashfs.New()
+		disk := faultfs.New(inner)
+		fault := disk.Fail(faultfs.Rule{Kinds: syncs, Nth: n, Then: crashfs.DropUnsynced, ThenDir: crashfs.DropUnsyncedNames})
+		c := newClient()
+		err := crashWorkload(t, disk, c)
+		if err != nil && fault.Hits() == 0 {
+			t.Fatal(err)
+		}
+		what := fmt.Sprintf("fsync %d fails: %v: %v", n, fault.Last(), err)
+		if c.err != nil && !errors.Is(c.err, kerr.KafkaStorageError) {
+			t.Fatalf("%s: not Kafka's error", what)
+		}
+		for _, s := range crashfs.Survivals(uint64(n), 5) {
+			checkRecovered(t, inner.CrashClone(s), c, fmt.Sprintf("%s, %v", what, s)).Abandon()
+		}
+		if op := fault.Last(); op.Name != "." { // names that the data directory has dropped can't be made anew
+			checkKilled(t, inner, c, what+", killed")
+		}
+		if fault.Hits() == 0 {
+			break
+		}
+	}
+	t.Logf("each of %d fsyncs failed once", n-1)
+}

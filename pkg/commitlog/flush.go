@@ -218,25 +218,6 @@ func (l *Log) takeDirtyLocked(active *part) job {
 	return j
 }
 
-// Syncs bounds how many rounds of all logs are at the disk at a time, since
-// each holds a thread: the runtime ends a process that wants 10,000. nil: no bound.
-type Syncs chan struct{}
-
-// NewSyncs makes a bound of n rounds.
-func NewSyncs(n int) Syncs { return make(Syncs, n) }
-
-func (s Syncs) acquire() {
-	if s != nil {
-		s <- struct{}{}
-	}
-}
-
-func (s Syncs) release() {
-	if s != nil {
-		<-s
-	}
-}
-
 // sync does a round, content before names.
 func (l *Log) sync(j job) error {
 	l.o.Syncs.acquire()
@@ -269,8 +250,7 @@ func (l *Log) sync(j job) error {
 	}
 	if j.parent {
 		// Without it the partition's directory may be.
-		l.o.Stats.Syncs.Add(1)
-		return l.o.FS.SyncDir(filepath.Dir(l.o.Dir))
+		return l.o.Syncs.syncDir(l.o.FS, filepath.Dir(l.o.Dir), l.o.Stats)
 	}
 	return nil
 }
@@ -297,6 +277,7 @@ func (l *Log) failLocked(doing string, err error) error {
 	if l.failed == nil {
 		l.failed = l.storageError(doing, err)
 		l.o.Stats.Offline.Add(1)
+		l.noteFailure()
 		l.logger().Error("the partition is offline for writes until the broker restarts", "error", l.failed)
 	}
 	l.wakeWaitersLocked()

@@ -59,7 +59,7 @@ type Shared struct {
 	AcksAllSync        bool          // ST-56
 	ProducerExpiration time.Duration // producer.id.expiration.ms
 	Stats              *Stats        // nil: nothing is counted
-	Syncs              Syncs         // nil: no bound
+	Syncs              *Syncs        // nil: no bound, and nothing is shared
 }
 
 // Options open one log.

@@ -35,6 +35,13 @@ func Open(o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if failedBefore(entries) && len(s.parts) > 0 {
+		if err := l.rescue(s.parts[len(s.parts)-1].base); err != nil {
+			l.o.Stats.Offline.Add(1)
+			l.failed = l.storageError("write anew what a failed fsync may have dropped", err)
+			l.logger().Error("the partition is offline for writes until the broker restarts", "error", l.failed)
+		}
+	}
 	if err := l.recover(s); err != nil {
 		return nil, errors.Join(err, l.closeParts())
 	}

@@ -93,8 +93,8 @@ func parseListenerList(v string) ([]Listener, error) {
 		if i := strings.IndexFunc(name, notIn("-._")); i >= 0 {
 			return nil, fmt.Errorf("%q: the name has %q in it", item, name[i:i+1])
 		}
-		if i := strings.IndexFunc(host, notIn("-._:%")); i >= 0 {
-			return nil, fmt.Errorf("%q: the host has %q in it", item, host[i:i+1])
+		if err := checkHost(host); err != nil {
+			return nil, fmt.Errorf("%q: %w", item, err)
 		}
 		n, _ := strconv.Atoi(port) // checked above
 		l := Listener{Name: strings.ToUpper(name), Host: host, Port: n}
@@ -104,6 +104,37 @@ func parseListenerList(v string) ([]Listener, error) {
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// maxHost is the length of the longest host, in bytes: DNS has no longer names. Clients are told it in a string
+// whose length is 16 bits in most versions.
+const maxHost = 255
+
+// checkHost accepts names and addresses, and the empty host.
+func checkHost(host string) error {
+	if len(host) > maxHost {
+		return fmt.Errorf("the host has %d characters, want no more than %d", len(host), maxHost)
+	}
+	if i := strings.IndexFunc(host, notIn("-._:%")); i >= 0 {
+		return fmt.Errorf("the host has %q in it", string([]rune(host[i:])[0]))
+	}
+	return nil
+}
+
+// ParseHostPort reads host:port as clients connect to it: neither is empty or a wildcard.
+func ParseHostPort(v string) (host string, port int32, err error) {
+	if err := checkHostPort(v, true); err != nil {
+		return "", 0, err
+	}
+	host, text, err := net.SplitHostPort(v)
+	if err != nil {
+		return "", 0, err
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		return "", 0, fmt.Errorf("clients can't connect to the host %q", host)
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	return host, int32(n), err
 }
 
 // notIn says of a character whether it is no letter, no digit and none of

@@ -38,7 +38,8 @@ func (s *Settings) problems() []problem {
 	add("LISTENERS", err)
 	add("ADVERTISED_LISTENERS", s.advertisedProblem(listeners))
 	if s.HostEndpoint != "" {
-		add("HOST_ENDPOINT", checkHostPort(s.HostEndpoint, true))
+		_, _, err := ParseHostPort(s.HostEndpoint)
+		add("HOST_ENDPOINT", err)
 	}
 	if s.HTTPListen != "off" {
 		add("HTTP_LISTEN", checkHostPort(s.HTTPListen, false))
@@ -123,6 +124,9 @@ func checkHostPort(v string, needHost bool) error {
 	}
 	if needHost && host == "" {
 		return errors.New("the host is missing")
+	}
+	if err := checkHost(host); err != nil {
+		return err
 	}
 	return checkPort(port, needHost)
 }

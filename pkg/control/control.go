@@ -34,8 +34,8 @@ type Metric struct {
 }
 
 // New answers /healthz, /readyz, /metrics and the control API (FX-20). Anything
-// else is 404. What changes something is refused if a page of another origin
-// asks for it (FX-23): a browser on the same machine reaches this port too.
+// else is 404. What changes something is refused if a page of another origin, or of a name that may be
+// rebound, asks for it (FX-23): a browser on the same machine reaches this port too.
 func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
@@ -50,7 +50,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /v1/broker", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, o.Broker()) })
 	mux.HandleFunc("GET /v1/endpoint", o.getEndpoint)
 	mux.HandleFunc("PUT /v1/endpoint", o.putEndpoint)
-	return http.NewCrossOriginProtection().Handler(mux)
+	return refuseForeignPages(mux)
 }
 
 // exposition answers with all figures, in Prometheus' text.

@@ -1,11 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 )
 
 // Broker is the answer of GET /v1/broker.
@@ -58,6 +60,11 @@ func (o Options) putEndpoint(w http.ResponseWriter, r *http.Request) {
 			refuse(w, errors.New(`listeners: a name is empty; for all listeners there is "endpoint"`))
 			return
 		}
+		name = strings.ToUpper(name)
+		if _, twice := all[name]; twice {
+			refuse(w, fmt.Errorf("listeners: %s is there twice", name))
+			return
+		}
 		all[name] = address
 	}
 	if e.Endpoint != "" {
@@ -79,7 +86,14 @@ func (o Options) putEndpoint(w http.ResponseWriter, r *http.Request) {
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	err := d.Decode(into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // whose text is about Go's types
+		return fmt.Errorf("the body is not what this takes: %s can't be %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("the body is not what this takes: it is empty")
+	}
+	if err != nil {
 		return fmt.Errorf("the body is not what this takes: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

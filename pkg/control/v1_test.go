@@ -31,6 +31,7 @@ func (e *endpoints) handler() http.Handler {
 
 func ask(h http.Handler, method, path, body string, header ...string) (int, string) {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "localhost:9080"
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -66,14 +67,16 @@ func TestPutEndpointRefusesWhatItDoesNotKnow(t *testing.T) {
 	e := &endpoints{set: map[string]string{"": "kept:1"}}
 	h := e.handler()
 	for body, want := range map[string]string{
-		``:                          "not what this takes",
-		`[]`:                        "not what this takes",
-		`{}`:                        `want {\"endpoint\"`,
-		`{"endpoint":""}`:           `want {\"endpoint\"`,
-		`{"endpoints":"a:1"}`:       "unknown field",
-		`{"endpoint":"a:1"} {}`:     "goes on after",
-		`{"listeners":{"":"a:1"}}`:  "a name is empty",
-		`{"listeners":{"B":"b:1"}}`: "no listener B",
+		``:                                    "it is empty",
+		`[]`:                                  "it can't be array",
+		`{"endpoint":5}`:                      "endpoint can't be number",
+		`{"listeners":{"a":"a:1","A":"a:2"}}`: "A is there twice",
+		`{}`:                                  `want {\"endpoint\"`,
+		`{"endpoint":""}`:                     `want {\"endpoint\"`,
+		`{"endpoints":"a:1"}`:                 "unknown field",
+		`{"endpoint":"a:1"} {}`:               "goes on after",
+		`{"listeners":{"":"a:1"}}`:            "a name is empty",
+		`{"listeners":{"B":"b:1"}}`:           "no listener B",
 		`{"endpoint":"` + strings.Repeat("a", 1<<17) + `:1"}`: "too large",
 	} {
 		code, got := ask(h, "PUT", "/v1/endpoint", body)

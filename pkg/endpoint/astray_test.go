@@ -70,6 +70,7 @@ func TestClientsThatNeverComeAreReportedOnce(t *testing.T) {
 				})
 				go test.act(w)
 				time.Sleep(5 * time.Minute)
+				synctest.Wait()
 				if test.after == 0 && len(reports) > 0 || test.after > 0 && (len(reports) != 1 || reports[0] != test.after) {
 					t.Errorf("reported at %v, want %v", reports, test.after)
 				}

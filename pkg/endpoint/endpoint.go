@@ -94,13 +94,15 @@ func (e *Endpoint) SetHostEndpoints(addresses map[string]string) error {
 	return nil
 }
 
+// longestQuoted bounds what of an address is repeated in an error, in bytes.
+const longestQuoted = 300
+
 func parseHostPort(address string) (hostport, error) {
-	host, text, err := net.SplitHostPort(address)
-	port, portErr := strconv.ParseUint(text, 10, 16)
-	if err != nil || portErr != nil || port == 0 || wildcard(host) {
-		return hostport{}, fmt.Errorf("host endpoint %q: want host:port that clients can connect to, such as localhost:19092", address)
+	host, port, err := config.ParseHostPort(address)
+	if err != nil {
+		return hostport{}, fmt.Errorf("host endpoint %q: %w; want host:port that clients can connect to, such as localhost:19092", address[:min(len(address), longestQuoted)], err)
 	}
-	return hostport{host, int32(port)}, nil
+	return hostport{host, port}, nil
 }
 
 // HostEndpoints is what SetHostEndpoints, or the Config, has set.

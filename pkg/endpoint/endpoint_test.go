@@ -210,8 +210,11 @@ func TestHostEndpointsCanBeSetLater(t *testing.T) {
 
 func TestHostEndpointsAreSetAsAWholeOrNotAtAll(t *testing.T) {
 	e := newEndpoint(t, Config{Container: true, HostEndpoint: map[string]string{"": "docker:1111"}}, bridged)
-	if err := e.SetHostEndpoints(map[string]string{"": "docker:2222", "EXTERNAL": "docker"}); err == nil {
-		t.Error("an address without a port was taken")
+	// The last would not fit into a Metadata response.
+	for _, bad := range []string{"docker", "docker:0", ":1", "0.0.0.0:1", "[::]:1", "a b:1", "a\nb:1", "http://a:1", "a/b:1", strings.Repeat("a", 1<<16) + ":1"} {
+		if err := e.SetHostEndpoints(map[string]string{"": "docker:2222", "EXTERNAL": bad}); err == nil || len(err.Error()) > 1000 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.20q: %v", bad, err)
+		}
 	}
 	if got := e.HostEndpoints(); len(got) != 1 || got[""] != "docker:1111" {
 		t.Errorf("set is %v", got)
@@ -234,8 +237,8 @@ func TestAwaitWaitsForEveryListener(t *testing.T) {
 			}
 			synctest.Wait()
 			select {
-			case <-done:
-				t.Fatalf("the wait has ended with %v", set)
+			case err := <-done:
+				t.Fatalf("the wait has ended with %v: %v", set, err)
 			default:
 			}
 		}

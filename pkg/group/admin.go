@@ -61,7 +61,7 @@ func (c *Coordinator) Describe(group string) (Description, error) {
 		err := c.missing(kafka.Errorf(kerr.GroupIDNotFound, "Group %s not found.", group))
 		return Description{Group: group, State: stateDead}, err
 	}
-	defer g.mu.Unlock()
+	defer g.release()
 	d := g.state.Describe()
 	out := Description{Group: g.name, State: g.state.Phase().String(), ProtocolType: g.state.ProtocolType(), Protocol: d.Protocol}
 	for _, m := range d.Members {
@@ -106,12 +106,21 @@ func (c *Coordinator) Delete(ctx context.Context, groups []string) []error {
 // and without waiting for the disk. It is put back if that fails.
 func (g *group) submitDropLocked(done chan<- error) {
 	g.c.writes.Add(1)
-	g.c.o.Store.Submit(func(tx *metastore.Tx) error { return tx.DropGroup(g.name) }, func(err error) {
+	last := g.last
+	g.c.journal.dropping(g.name)
+	g.c.o.Store.Submit(func(tx *metastore.Tx) error {
+		if err := g.c.journal.drop(tx, last); err != nil {
+			return err
+		}
+		return tx.DropGroup(g.name)
+	}, func(err error) {
 		defer g.c.writes.Done()
-		if err != nil {
+		if err == nil {
+			g.c.journal.settled(g.name, last)
+		} else {
 			g.mu.Lock()
 			g.reviveLocked()
-			g.mu.Unlock()
+			g.release()
 		}
 		done <- err
 	})

@@ -1,7 +1,8 @@
 // Package group is the group coordinator: the lock, the clock and the disk
 // around the state machines of groups, and the offsets that they commit.
 //
-// Membership lives in memory and is written behind: no reply waits for it.
+// Membership lives in memory and is written behind: no reply waits for meta.db,
+// but for a journal in the page cache, so that a kill takes nothing back (see journal).
 // Offsets are strict: a commit is answered once it is on disk, and many share
 // one transaction of meta.db (ST-80). Each group has one mutex, which is never
 // held over the disk or a wait.
@@ -16,18 +17,22 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/group/classic"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
 )
 
-// Options open a Coordinator. All fields are required but Unclean.
+// Options open a Coordinator. All fields are required but Unclean; Epoch may be 0.
 type Options struct {
 	Store    *metastore.Store
+	FS       vfs.FS      // the disk of the journal
+	Dir      string      // the data directory, where it is
+	Epoch    int32       // of the broker: higher with each start
 	Clock    clock.Clock // sessions, rebalances, retention of offsets
 	Logger   *slog.Logger
 	Settings *config.Settings
 	// Topic finds a topic by name: Open drops the offsets of topics that are
 	// gone, or are there with another id (GR-7).
 	Topic func(name string) (kafka.TopicImage, bool)
-	// Unclean says that the last run was cut off, so that the last generation of a group may not be in the store.
+	// Unclean says that the last run was cut off, so that a power cut may have taken the last generation of a group.
 	Unclean bool
 }
 

@@ -35,7 +35,7 @@ func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []e
 	err = g.state.CheckCommit(now, req.MemberID, req.InstanceID, req.Generation)
 	g.armLocked()
 	if err != nil {
-		g.mu.Unlock()
+		g.release()
 		return fill(errs, err)
 	}
 	var expires time.Time
@@ -51,7 +51,7 @@ func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []e
 	g.submitCommitLocked(func(tx *metastore.Tx) error {
 		return putOffsets(tx, req, errs, now, expires, func(o metastore.Offset) error { return tx.PutOffset(req.Group, o) })
 	}, done)
-	g.mu.Unlock()
+	g.release() // the disk is waited for longer
 	if err := <-done; err != nil {
 		return fill(errs, fmt.Errorf("commit offsets of group %q: %w: %w", req.Group, kerr.NotCoordinator, err))
 	}

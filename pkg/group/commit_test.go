@@ -17,6 +17,7 @@ import (
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
 // GR-4: a consumer that is no member makes a group by its commit.
@@ -194,7 +195,7 @@ func TestPowerCutsKeepWhatWasAcknowledged(t *testing.T) {
 		wg.Wait()
 		synctest.Wait() // what is written behind
 		for _, c := range cuts {
-			after := k.from(c.path)
+			after := k.from(c.path, crashfs.New())
 			for g, o := range c.acked {
 				d, err := after.Describe(g)
 				if got := after.committed(g, 0); got < o || err != nil || d.State != "Empty" && d.State != "Stable" {
@@ -282,6 +283,7 @@ func TestDeleteOffsets(t *testing.T) {
 		if after := k.cut(); after.committed("g", 0) != -1 {
 			t.Error("not durable")
 		}
+		synctest.Wait() // what is written behind
 		k.failing(full)
 		k.want(drop("g", "t").Err, nil) // nothing to delete, nothing to write
 		r = k.DeleteOffsets(t.Context(), &DeleteOffsetsRequest{Group: "g", Partitions: []kafka.TopicPartition{{Topic: "t", Partition: 1}}})

@@ -55,9 +55,29 @@ func keptSync(req *SyncRequest) *classic.SyncRequest {
 	return out
 }
 
+// rebalances are what a row says of a phase.
+var rebalances = [...]metastore.GroupRebalance{
+	classic.PreparingRebalance:  metastore.PreparingRebalance,
+	classic.CompletingRebalance: metastore.CompletingRebalance,
+	classic.Stable:              metastore.NoRebalance,
+}
+
+// phaseOf is the phase that a row tells of.
+func phaseOf(row metastore.Group) classic.Phase {
+	switch {
+	case len(row.Members) == 0:
+		return classic.Empty
+	case row.Rebalance == metastore.PreparingRebalance:
+		return classic.PreparingRebalance
+	case row.Rebalance == metastore.CompletingRebalance:
+		return classic.CompletingRebalance
+	}
+	return classic.Stable
+}
+
 // rowOf is a snapshot as meta.db has it.
 func rowOf(name string, s classic.Snapshot) metastore.Group {
-	row := metastore.Group{Name: name, Generation: s.Generation, ProtocolType: s.ProtocolType, Protocol: s.Protocol, Leader: s.Leader, Since: s.Since}
+	row := metastore.Group{Name: name, Rebalance: rebalances[s.Phase], Generation: s.Generation, ProtocolType: s.ProtocolType, Protocol: s.Protocol, Leader: s.Leader, Since: s.Since}
 	for _, m := range s.Members {
 		protocols := make([]metastore.GroupProtocol, len(m.Protocols))
 		for i, p := range m.Protocols {
@@ -71,7 +91,7 @@ func rowOf(name string, s classic.Snapshot) metastore.Group {
 
 // snapshotOf is the inverse of rowOf.
 func snapshotOf(row metastore.Group) classic.Snapshot {
-	s := classic.Snapshot{Generation: row.Generation, ProtocolType: row.ProtocolType, Protocol: row.Protocol, Leader: row.Leader, Since: row.Since}
+	s := classic.Snapshot{Phase: phaseOf(row), Generation: row.Generation, ProtocolType: row.ProtocolType, Protocol: row.Protocol, Leader: row.Leader, Since: row.Since}
 	for _, m := range row.Members {
 		protocols := make([]Protocol, len(m.Protocols))
 		for i, p := range m.Protocols {

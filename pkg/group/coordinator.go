@@ -1,8 +1,6 @@
 package group
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -16,7 +14,8 @@ import (
 )
 
 // A Coordinator is all groups of the broker. Its methods may be called by any
-// goroutine. Those without a context never wait: for a lock in memory at most.
+// goroutine. Those without a context wait for a lock in memory at most, and
+// where a membership has changed, for a write to the page cache.
 // Errors are, or wrap, kerr values. After Close all of them answer
 // COORDINATOR_NOT_AVAILABLE, as Kafka does once its coordinator is not active; List tells of none.
 type Coordinator struct {
@@ -24,8 +23,9 @@ type Coordinator struct {
 	cfg    classic.Config
 	closed atomic.Bool
 	// behind says that membership could not be written when that was last tried.
-	behind atomic.Bool
-	writes sync.WaitGroup // submitted to the store and not complete
+	behind  atomic.Bool
+	writes  sync.WaitGroup // submitted to the store and not complete
+	journal *journal
 	clients
 
 	mu     sync.Mutex // guards what follows; order: group, coordinator
@@ -36,7 +36,7 @@ type Coordinator struct {
 // Open loads the groups from the store; their members' sessions start anew
 // (GR-6). Offsets of topics that are gone are dropped (GR-7).
 func Open(o Options) (*Coordinator, error) {
-	c := &Coordinator{o: o, groups: map[string]*group{}}
+	c := &Coordinator{o: o, groups: map[string]*group{}, journal: newJournal(o.FS, o.Dir, o.Epoch, o.Logger)}
 	c.cfg = classic.Config{
 		InitialDelay: time.Duration(o.Settings.GroupInitialRebalanceDelayMs) * time.Millisecond,
 		MaxSize:      o.Settings.GroupMaxSize,
@@ -47,52 +47,6 @@ func Open(o Options) (*Coordinator, error) {
 	}
 	c.sweepLater()
 	return c, nil
-}
-
-func (c *Coordinator) load() error {
-	err := c.o.Store.View(func(tx *metastore.Tx) error {
-		for row, err := range tx.Groups() {
-			if err != nil {
-				return err
-			}
-			c.loaded(row).onDisk = true
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	gone := map[string]bool{} // by topic name and id
-	err = c.o.Store.Update(context.Background(), func(tx *metastore.Tx) error {
-		return tx.DropOffsetsIf(func(_ string, o metastore.Offset) bool {
-			key := o.Topic + string(o.TopicID[:])
-			drop, known := gone[key]
-			if !known {
-				t, ok := c.o.Topic(o.Topic)
-				drop = !ok || t.ID != o.TopicID
-				gone[key] = drop
-			}
-			return drop
-		})
-	})
-	if errors.Is(err, kerr.KafkaStorageError) {
-		// The disk is full, or worse: that is no reason not to start, and reads go on.
-		c.o.Logger.Warn("offsets of deleted topics could not be dropped", "error", err)
-		return nil
-	}
-	return err
-}
-
-// loaded makes the group of a row.
-func (c *Coordinator) loaded(row metastore.Group) *group {
-	g := &group{c: c, name: row.Name, stored: row}
-	var e classic.Effects
-	g.state, e = classic.Restore(c.cfg, c.o.Clock.Now(), snapshotOf(row), c.o.Unclean)
-	c.groups[row.Name] = g
-	g.mu.Lock()
-	g.applyLocked(e)
-	g.unlock(e)
-	return g
 }
 
 // Close stops all timers, and answers what is parked with NOT_COORDINATOR. It
@@ -124,6 +78,7 @@ func (c *Coordinator) Close() error {
 		}
 		g.mu.Unlock()
 	}
+	c.journal.close(lost > 0)
 	if lost > 0 {
 		return fmt.Errorf("the last state of %d groups could not be written", lost)
 	}
@@ -226,7 +181,7 @@ func (c *Coordinator) Heartbeat(req *HeartbeatRequest) error {
 	if g == nil {
 		return c.missing(kerr.UnknownMemberID)
 	}
-	defer g.mu.Unlock()
+	defer g.release()
 	defer g.armLocked()
 	g.heardLocked(req.MemberID, req.Conn)
 	return g.state.Heartbeat(c.o.Clock.Now(), req.MemberID, req.InstanceID, req.Generation)

@@ -26,7 +26,8 @@ type group struct {
 	wake  time.Time   // when it does
 	seq   int         // of the timer that counts, as one that can't be stopped any more may still call
 
-	stored  metastore.Group // what of it is to be on the disk
+	last    uint64          // version of its last entry in the journal; what is answered waits for it
+	stored  metastore.Group // what of it is to be in meta.db: what it was when it was last stable or empty
 	onDisk  bool            // there is a row
 	dirty   bool            // stored is not on the disk, or not known to be
 	writing bool            // a write is under way; what comes meanwhile waits for its end
@@ -79,27 +80,37 @@ func (c *Coordinator) all() []*group {
 	return groups
 }
 
-// applyLocked does what a call of the state wants done. Answers do not block:
-// each channel gets one, and has room for it.
+// applyLocked does what a call of the state wants done, but for the answers: those are unlock's.
 func (g *group) applyLocked(e classic.Effects) {
+	if e.Persist {
+		row := g.c.journal.add(rowOf(g.name, g.state.Snapshot()))
+		g.last = row.Version
+		if row.Rebalance == metastore.NoRebalance {
+			g.stored, g.dirty = row, true
+			g.writeLocked()
+		}
+	}
+	g.armLocked()
+	g.forgetLocked()
+}
+
+// release unlocks the group, and returns once what it was is written where a kill does not take it.
+func (g *group) release() {
+	last := g.last
+	g.mu.Unlock()
+	g.c.journal.await(last)
+}
+
+// unlock unlocks the group, gives the answers, and tells the log what happened.
+// Answers do not block: each channel gets one, and has room for it.
+func (g *group) unlock(e classic.Effects) {
+	g.release()
 	for _, r := range e.Joins {
 		r.Ticket.(chan JoinResponse) <- r.Response
 	}
 	for _, r := range e.Syncs {
 		r.Ticket.(chan SyncResponse) <- r.Response
 	}
-	if e.Persist {
-		g.stored = rowOf(g.name, g.state.Snapshot())
-		g.dirty = true
-		g.writeLocked()
-	}
-	g.armLocked()
-	g.forgetLocked()
-}
-
-// unlock unlocks the group and tells the log what happened.
-func (g *group) unlock(e classic.Effects) {
-	g.mu.Unlock()
 	for _, n := range e.Notes {
 		g.c.o.Logger.Debug("group: "+n, "group", g.name)
 	}
@@ -154,6 +165,7 @@ func (g *group) writeLocked() {
 		g.writing = false
 		if err == nil {
 			g.onDisk = true
+			g.c.journal.settled(row.Name, row.Version)
 			g.writeLocked()
 			return
 		}
@@ -178,7 +190,7 @@ func (c *Coordinator) told(err error) {
 		return
 	}
 	if err != nil {
-		c.o.Logger.Warn("the membership of groups can't be written; groups go on, and a restart brings back what was written before", "error", err)
+		c.o.Logger.Warn("the membership of groups can't be written to meta.db; groups go on, and a restart may bring back what was written before", "error", err)
 		return
 	}
 	c.o.Logger.Info("the membership of groups is written again")
@@ -202,5 +214,11 @@ func (g *group) reviveLocked() {
 		g.gone = false
 	}
 	g.c.mu.Unlock()
+	if !g.gone && g.last > 0 {
+		// The deletion of another group has passed by what the journal had of this one.
+		g.stored = g.c.journal.add(g.stored)
+		g.last, g.dirty = g.stored.Version, true
+		g.writeLocked()
+	}
 	g.armLocked()
 }

@@ -2,23 +2,27 @@ package group
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
 // killed is what is there after a SIGKILL now, and an hour.
 func (k *kit) killed() *kit {
 	k.Helper()
+	disk := k.disk.KillClone()
 	path := filepath.Join(k.TempDir(), "meta.db")
 	k.copyTo(path)
 	pass(time.Hour)
-	return k.from(path)
+	return k.from(path, disk)
 }
 
 // offering is a JoinGroup of a member that offers protocols.
@@ -107,70 +111,86 @@ func TestStaticMembersOutliveAKill(t *testing.T) {
 	})
 }
 
-// GR-6: a kill while a rebalance is prepared, or completed, goes back to the
-// generation before; its members go on, or join again if they know the later one.
-func TestAKillInARebalanceGoesBackToTheGenerationBefore(t *testing.T) {
-	for _, phase := range []string{"PreparingRebalance", "CompletingRebalance"} {
-		t.Run(phase, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				k := newKit(t)
-				a := k.alone("g")
-				b := k.member("g")
-				joining := b.start()
-				if phase == "CompletingRebalance" {
-					k.want(a.join(), nil)
-					b.last = <-joining
-				}
-				if got := k.state("g"); got != phase {
-					t.Fatal(got)
-				}
-				synctest.Wait()
-				k = k.killed()
-				a.k, b.k = k, k
-				if d, _ := k.Describe("g"); d.State != "Stable" || len(d.Members) != 1 || string(d.Members[0].Assignment) != a.id {
-					t.Errorf("%+v", d)
-				}
-				k.want((<-b.request()).Err, kerr.UnknownMemberID)
-				b.id = ""
-				if phase == "PreparingRebalance" {
-					k.want(a.heartbeat(), nil) // nothing has happened to it
-				} else {
-					k.want(a.heartbeat(), kerr.RebalanceInProgress)
-				}
-				answer := b.start()
-				k.want(a.heartbeat(), kerr.RebalanceInProgress)
-				k.want(a.join(), nil)
-				b.last = <-answer
-				if a.last.Generation != b.last.Generation || len(a.last.Members) != 2 {
-					t.Errorf("%+v, %+v", a.last, b.last)
-				}
-			})
-		})
-	}
+// GR-6: after a kill while a new member makes the others join again, they go on as before, and it joins anew.
+func TestAKillWhileMembersJoinGoesBackToTheGenerationBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		a := k.alone("g")
+		b := k.member("g")
+		b.start()
+		if got := k.state("g"); got != "PreparingRebalance" {
+			t.Fatal(got)
+		}
+		k = k.killed()
+		a.k, b.k = k, k
+		if d, _ := k.Describe("g"); d.State != "Stable" || len(d.Members) != 1 || string(d.Members[0].Assignment) != a.id {
+			t.Errorf("%+v", d)
+		}
+		k.want((<-b.request()).Err, kerr.UnknownMemberID)
+		b.id = ""
+		k.want(a.heartbeat(), nil) // nothing has happened to it
+		answer := b.start()
+		k.want(a.heartbeat(), kerr.RebalanceInProgress)
+		k.want(a.join(), nil)
+		b.last = <-answer
+		if a.last.Generation != b.last.Generation || len(a.last.Members) != 2 {
+			t.Errorf("%+v, %+v", a.last, b.last)
+		}
+	})
 }
 
-// GR-6: at every commit of a group's life the broker is killed; whatever was
-// written by then, all members come to one stable generation again, no two of
+// GR-6: after a kill between JoinGroup and SyncGroup, members sync in the generation that they were told.
+func TestAKillBeforeTheAssignmentKeepsTheGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		a := k.alone("g")
+		b := k.member("g")
+		joining := b.start()
+		k.want(a.join(), nil)
+		b.last = <-joining
+		k = k.killed()
+		a.k, b.k = k, k
+		k.want(b.heartbeat(), nil)
+		k.want((<-a.request()).Err, nil) // its answer may have been lost
+		waits := b.startSync()
+		got, err := a.sync()
+		k.want(err, nil)
+		r := <-waits
+		if string(got) != a.id || string(r.Assignment) != b.id || a.last.Generation != 2 || r.Err != nil {
+			t.Errorf("%q, %q, generation %d, %v", got, r.Assignment, a.last.Generation, r.Err)
+		}
+		k.want(errors.Join(a.heartbeat(), b.heartbeat()), nil)
+	})
+}
+
+// GR-6: at every commit to meta.db and every write of the journal in a group's life the broker is killed; every
+// member is as it was told it is, all come to one stable generation again, no two of
 // them with one assignment, and the number of a generation is never given out twice.
-func TestGroupsRecoverFromAKillAtAnyCommit(t *testing.T) {
+func TestGroupsRecoverFromAKillAtAnyStep(t *testing.T) {
 	type cut struct {
 		path    string
+		disk    *crashfs.FS
 		members []member // as they were told until then
 	}
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
+		var mu sync.Mutex // guards cuts
 		var cuts []cut
 		var members []*member
-		k.failing(func() error {
+		snapshot := func() {
+			disk := k.disk.KillClone()
 			path := filepath.Join(t.TempDir(), "meta.db")
 			k.copyTo(path)
-			c := cut{path: path}
+			c := cut{path: path, disk: disk}
 			for _, m := range members {
 				c.members = append(c.members, *m)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			cuts = append(cuts, c)
-			return nil
-		})
+		}
+		k.failing(func() error { snapshot(); return nil })
+		k.disk.OnOp(func(vfs.Op) { snapshot() })
 		for round := range 4 { // one more comes, and at last the first one leaves
 			m := k.member("g")
 			joinAll(t, members, m)
@@ -183,15 +203,26 @@ func TestGroupsRecoverFromAKillAtAnyCommit(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		if len(cuts) < 5 {
+		k.disk.OnOp(nil)
+		if len(cuts) < 12 {
 			t.Fatalf("%d cuts", len(cuts))
 		}
 		for i, c := range cuts {
-			after := k.from(c.path)
+			after := k.from(c.path, c.disk)
 			var all []*member
 			for _, m := range c.members {
 				m.k = after
 				all = append(all, &m)
+			}
+			for n, m := range all {
+				if was := c.members[n].last; was.Err == nil && m.id != "" {
+					if err := m.heartbeat(); err != nil && !errors.Is(err, kerr.RebalanceInProgress) && !errors.Is(err, kerr.IllegalGeneration) {
+						t.Errorf("cut %d: %s of generation %d: %v", i, m.id, was.Generation, err)
+					}
+					if g := after.groups["g"].state.Generation(); g < was.Generation {
+						t.Errorf("cut %d: generation %d, a member was told %d", i, g, was.Generation)
+					}
+				}
 			}
 			for range 15 { // seconds: one that had left is waited for until its session ends
 				settled := true
@@ -258,7 +289,7 @@ func joinAll(t *testing.T, members []*member, more *member) {
 		select {
 		case r := <-syncs[i]:
 			if r.Err == nil && string(r.Assignment) != members[i].id {
-				t.Fatal(fmt.Sprintf("%s is assigned %q", members[i].id, r.Assignment))
+				t.Fatalf("%s is assigned %q", members[i].id, r.Assignment)
 			}
 		default:
 		}

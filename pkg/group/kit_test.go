@@ -17,6 +17,8 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
 
 var errFull = &fs.PathError{Op: "write", Path: "meta.db", Err: syscall.ENOSPC}
@@ -26,6 +28,9 @@ type kit struct {
 	testing.TB
 	*Coordinator
 	path     string
+	disk     *crashfs.FS
+	fault    *faultfs.FS // of the disk
+	epoch    int32
 	store    *metastore.Store
 	settings *config.Settings
 	clock    clock.Clock
@@ -35,7 +40,7 @@ type kit struct {
 }
 
 func newKit(t testing.TB) *kit {
-	k := &kit{TB: t, path: filepath.Join(t.TempDir(), "meta.db"), settings: config.Default(), clock: clock.System, topics: map[string]kafka.TopicID{}}
+	k := &kit{TB: t, path: filepath.Join(t.TempDir(), "meta.db"), disk: crashfs.New(), settings: config.Default(), clock: clock.System, topics: map[string]kafka.TopicID{}}
 	k.openStore()
 	k.makeTopic("t")
 	k.makeTopic("u")
@@ -60,7 +65,9 @@ func (k *kit) openStore() {
 
 func (k *kit) open() {
 	k.Helper()
-	c, err := Open(Options{Unclean: k.unclean, Store: k.store, Clock: k.clock, Logger: slog.New(slog.DiscardHandler), Settings: k.settings,
+	k.epoch++
+	k.fault = faultfs.New(k.disk)
+	c, err := Open(Options{Unclean: k.unclean, Store: k.store, FS: k.fault, Dir: "/", Epoch: k.epoch, Clock: k.clock, Logger: slog.New(slog.DiscardHandler), Settings: k.settings,
 		Topic: func(name string) (kafka.TopicImage, bool) {
 			id, ok := k.topics[name]
 			return kafka.TopicImage{Name: name, ID: id, Partitions: 10}, ok
@@ -87,12 +94,13 @@ func (k *kit) restart() {
 	k.open()
 }
 
-// cut is what is there after a power cut now: what the store had committed.
+// cut is what is there after a power cut now that leaves nothing but what the store had committed.
 func (k *kit) cut() *kit {
 	k.Helper()
+	disk := k.disk.CrashClone(crashfs.LoseUnsynced)
 	path := filepath.Join(k.TempDir(), "meta.db")
 	k.copyTo(path)
-	return k.from(path)
+	return k.from(path, disk)
 }
 
 func (k *kit) copyTo(path string) {
@@ -107,10 +115,10 @@ func (k *kit) copyTo(path string) {
 	}
 }
 
-// from is a kit with the same topics on a copy of the store.
-func (k *kit) from(path string) *kit {
+// from is a kit with the same topics on a copy of the store and of the disk.
+func (k *kit) from(path string, disk *crashfs.FS) *kit {
 	k.Helper()
-	after := &kit{TB: k.TB, path: path, settings: k.settings, clock: k.clock, topics: k.topics, unclean: true}
+	after := &kit{TB: k.TB, path: path, disk: disk, epoch: k.epoch, settings: k.settings, clock: k.clock, topics: k.topics, unclean: true}
 	after.openStore()
 	after.open()
 	k.Cleanup(after.close)

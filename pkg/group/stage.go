@@ -35,7 +35,7 @@ func (c *Coordinator) StageOffsets(ctx context.Context, producerID int64, req *C
 	err = g.state.CheckStage(now, req.MemberID, req.InstanceID, req.Generation)
 	g.armLocked()
 	if err != nil {
-		g.mu.Unlock()
+		g.release()
 		return fill(errs, err)
 	}
 	for i := range req.Offsets {
@@ -47,7 +47,7 @@ func (c *Coordinator) StageOffsets(ctx context.Context, producerID int64, req *C
 	g.submitCommitLocked(func(tx *metastore.Tx) error {
 		return putOffsets(tx, req, errs, now, time.Time{}, func(o metastore.Offset) error { return tx.StageOffset(req.Group, producerID, o) })
 	}, done)
-	g.mu.Unlock()
+	g.release() // as in CommitOffsets
 	if err := <-done; err != nil {
 		return fill(errs, fmt.Errorf("stage offsets of group %q: %w: %w", req.Group, kerr.NotCoordinator, err))
 	}

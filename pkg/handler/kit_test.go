@@ -94,7 +94,7 @@ func (k *kit) open(settings *config.Settings) {
 		Clean: func(kafka.TopicPartition) bool { return true },
 	})
 	check(k.t, err)
-	groups, err := group.Open(group.Options{Store: k.store, Clock: clock.System, Logger: logger, Settings: settings, Topic: func(name string) (kafka.TopicImage, bool) {
+	groups, err := group.Open(group.Options{Store: k.store, FS: k.disk, Dir: k.dataDir, Epoch: testEpoch, Clock: clock.System, Logger: logger, Settings: settings, Topic: func(name string) (kafka.TopicImage, bool) {
 		t, ok := registry.Lookup(name)
 		if !ok {
 			return kafka.TopicImage{}, false

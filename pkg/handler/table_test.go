@@ -15,7 +15,7 @@ var advertised = [][3]int16{
 	{61, 0, 0}, {65, 0, 0}, {66, 0, 2}, {74, 0, 1}, {75, 0, 0},
 }
 
-// Produce v0 to v2 are advertised but not accepted (KAFKA-18659); nothing else differs.
+// ST-15: Produce v0 to v2 are advertised but not accepted (KAFKA-18659); nothing else differs.
 func TestLookupAcceptsWhatIsAdvertised(t *testing.T) {
 	h := New(Deps{})
 	var overlapping []int16

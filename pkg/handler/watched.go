@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/dozekafka/doze-kafka/pkg/client"
 	"github.com/dozekafka/doze-kafka/pkg/endpoint"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 )
@@ -28,6 +29,9 @@ func Watch(h server.Handler, e *endpoint.Endpoint, w *endpoint.Watch) server.Han
 // Handle implements server.Handler.
 func (w *watched) Handle(ctx context.Context, req *server.Request) server.Reply {
 	reply := w.Handler.Handle(ctx, req)
+	if req.ClientID == client.CheckID {
+		return reply // the image's health check, each second
+	}
 	switch kmsg.Key(req.Key) {
 	case kmsg.Metadata:
 		local, remote := addrPort(req.Conn.Local), addrPort(req.Conn.Remote)

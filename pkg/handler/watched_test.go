@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/dozekafka/doze-kafka/pkg/client"
 	"github.com/dozekafka/doze-kafka/pkg/endpoint"
 	"github.com/dozekafka/doze-kafka/pkg/server"
 )
@@ -40,6 +41,7 @@ func TestWatchKnowsARequestThatShowsThatAClientCame(t *testing.T) {
 				h.Handle(t.Context(), &server.Request{Conn: conn, Key: int16(k), ClientID: "app"})
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if (len(astray) == 0) != came {
 				t.Errorf("%s: astray %+v", key.Name(), astray)
 			}
@@ -61,5 +63,29 @@ func TestWatchIgnoresPipes(t *testing.T) {
 		c, _ := net.Pipe()
 		h.Handle(t.Context(), &server.Request{Conn: &server.ConnInfo{Local: c.LocalAddr(), Remote: c.RemoteAddr()}, Key: int16(kmsg.Metadata)})
 		time.Sleep(time.Minute)
+		synctest.Wait()
+	})
+}
+
+// FX-13, FX-32: the image's health check asks each second and goes nowhere.
+func TestWatchIgnoresHealthChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Watch(silent{}, e, endpoint.NewWatch(func(a endpoint.Astray) { t.Errorf("astray %+v", a) }))
+		for i := range uint64(100) {
+			conn := &server.ConnInfo{
+				ID: i, Listener: "PLAINTEXT",
+				Local:  &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092},
+				Remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50000},
+			}
+			for _, k := range []kmsg.Key{kmsg.ApiVersions, kmsg.Metadata} {
+				h.Handle(t.Context(), &server.Request{Conn: conn, Key: int16(k), ClientID: client.CheckID})
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
 	})
 }

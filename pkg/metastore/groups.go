@@ -8,9 +8,13 @@ import (
 	"time"
 )
 
-// A Group is one row of the groups: its membership when it was last stable or empty.
+// A Group is one row of the groups: its membership when it was last stable or
+// empty, or, after a kill, while it rebalanced.
 type Group struct {
-	Name         string
+	Name string
+	// Version tells which of two states of a group is the later one. It ascends over all groups and all starts.
+	Version      uint64
+	Rebalance    GroupRebalance
 	Generation   int32
 	ProtocolType string    // "" for none
 	Protocol     *string   // nil without members
@@ -18,6 +22,16 @@ type Group struct {
 	Since        time.Time // of that state, in milliseconds
 	Members      []GroupMember
 }
+
+// A GroupRebalance says how far the rebalance of a Group was.
+type GroupRebalance uint8
+
+// The steps of a rebalance.
+const (
+	NoRebalance         GroupRebalance = iota
+	PreparingRebalance                 // members are to join
+	CompletingRebalance                // the generation is agreed on, and its assignment is not there yet
+)
 
 // A GroupMember is one member of a Group.
 type GroupMember struct {
@@ -55,6 +69,22 @@ func (t *Tx) HasGroup(name string) bool { return t.get(bucketGroups, groupKey(na
 
 // PutGroup stores a group. Its name has at most MaxGroupName bytes.
 func (t *Tx) PutGroup(g Group) error { return t.put(bucketGroups, groupKey(g.Name), encodeGroup(g)) }
+
+// GroupsFloor is the version up to which all that was ever written of a group
+// elsewhere is in its row, or the group is gone.
+func (t *Tx) GroupsFloor() (uint64, error) {
+	n, err := t.counter(keyGroupsFloor, 8, 0)
+	return uint64(n), err
+}
+
+// RaiseGroupsFloor stores that version, unless it is not above the one there is.
+func (t *Tx) RaiseGroupsFloor(version uint64) error {
+	floor, err := t.GroupsFloor()
+	if err != nil || version <= floor {
+		return err
+	}
+	return t.put(bucketMeta, keyGroupsFloor, binary.BigEndian.AppendUint64(nil, version))
+}
 
 // DropGroup removes a group, its offsets, and what transactions have staged for it.
 func (t *Tx) DropGroup(name string) error {
@@ -95,16 +125,38 @@ func cutKey(b []byte) (name string, rest []byte, ok bool) {
 	return string(b[:n]), b[n:], true
 }
 
+// AppendGroup appends a group as one piece, for a journal of them: its key and
+// its row, as they are in meta.db.
+func AppendGroup(b []byte, g Group) []byte {
+	return appendGroup(append(b, groupKey(g.Name)...), g)
+}
+
+// ReadGroup reads what AppendGroup has made.
+func ReadGroup(b []byte) (Group, error) {
+	name, row, ok := cutKey(b)
+	if !ok {
+		return Group{}, errRow
+	}
+	g := Group{Name: name}
+	return g, g.decode(row)
+}
+
+// groupRow is the version of a group's row. Those of version 1 have neither Version nor Rebalance.
+const groupRow = 2
+
 // encodeGroup is a row of the bucket groups. A text is a uvarint length and its
 // bytes; an optional one has a byte before it, 0 if there is none:
 //
-//	uint8 version | int32 generation | int64 since
+//	uint8 version | uint64 version of the state | uint8 rebalance | int32 generation | int64 since
 //	text protocol type | optional protocol | text leader | uvarint members
 //	{ text member id | optional instance id | text client id | text client host
 //	  uvarint session ms | uvarint rebalance ms | text assignment | uvarint protocols
 //	  { text name | text metadata } ... } ...
-func encodeGroup(g Group) []byte {
-	b := binary.BigEndian.AppendUint32([]byte{rowVersion}, uint32(g.Generation))
+func encodeGroup(g Group) []byte { return appendGroup(nil, g) }
+
+func appendGroup(b []byte, g Group) []byte {
+	b = append(binary.BigEndian.AppendUint64(append(b, groupRow), g.Version), byte(g.Rebalance))
+	b = binary.BigEndian.AppendUint32(b, uint32(g.Generation))
 	b = binary.BigEndian.AppendUint64(b, uint64(g.Since.UnixMilli()))
 	b = appendText(appendOptional(appendText(b, g.ProtocolType), g.Protocol), g.Leader)
 	b = binary.AppendUvarint(b, uint64(len(g.Members)))
@@ -149,15 +201,25 @@ func decodeGroup(key, row []byte) (Group, error) {
 }
 
 func (g *Group) decode(row []byte) error {
-	const fixed = 1 + 4 + 8
-	if len(row) < fixed {
+	if len(row) == 0 {
 		return errRow
 	}
-	if row[0] != rowVersion {
-		return fmt.Errorf("row version %d is not known", row[0])
+	version, row := row[0], row[1:]
+	const state, fixed = 8 + 1, 4 + 8
+	switch {
+	case version > groupRow || version == 0:
+		return fmt.Errorf("row version %d is not known", version)
+	case version == groupRow && len(row) < state:
+		return errRow
+	case version == groupRow:
+		g.Version, g.Rebalance = binary.BigEndian.Uint64(row), GroupRebalance(row[8])
+		row = row[state:]
 	}
-	g.Generation = int32(binary.BigEndian.Uint32(row[1:]))
-	g.Since = time.UnixMilli(int64(binary.BigEndian.Uint64(row[5:])))
+	if len(row) < fixed || g.Rebalance > CompletingRebalance {
+		return errRow
+	}
+	g.Generation = int32(binary.BigEndian.Uint32(row))
+	g.Since = time.UnixMilli(int64(binary.BigEndian.Uint64(row[4:])))
 	r := rowReader{b: row[fixed:]}
 	g.ProtocolType, g.Protocol, g.Leader = r.text(), r.optional(), r.text()
 	for range r.count() {

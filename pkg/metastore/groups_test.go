@@ -13,7 +13,7 @@ import (
 
 func someGroup(name string) Group {
 	instance, protocol := "i", "range"
-	return Group{Name: name, Generation: 7, ProtocolType: "consumer", Protocol: &protocol, Leader: "a", Since: time.UnixMilli(1e12), Members: []GroupMember{
+	return Group{Name: name, Version: 5<<32 + 1, Rebalance: PreparingRebalance, Generation: 7, ProtocolType: "consumer", Protocol: &protocol, Leader: "a", Since: time.UnixMilli(1e12), Members: []GroupMember{
 		{MemberID: "a", InstanceID: &instance, ClientID: "c", ClientHost: "/127.0.0.1", SessionTimeout: 10 * time.Second, RebalanceTimeout: time.Minute,
 			Protocols: []GroupProtocol{{"range", []byte("x")}, {"sticky", nil}}, Assignment: []byte("y")},
 		{MemberID: "b"},
@@ -84,10 +84,49 @@ func TestDropGroupTakesItsOffsets(t *testing.T) {
 	}
 }
 
+// A row of version 1 has neither a version of its state nor a rebalance.
+func TestARowOfTheFirstVersionIsRead(t *testing.T) {
+	want := someGroup("a")
+	row := encodeGroup(want)
+	want.Version, want.Rebalance = 0, NoRebalance
+	if got, err := decodeGroup(groupKey("a"), append([]byte{1}, row[1+8+1:]...)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAGroupIsReadAsOnePiece(t *testing.T) {
+	want := someGroup("a")
+	b := AppendGroup([]byte("x"), want)
+	if got, err := ReadGroup(b[1:]); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for n := range len(b) - 1 {
+		if g, err := ReadGroup(b[1 : 1+n]); err == nil {
+			t.Errorf("%d bytes are %+v", n, g)
+		}
+	}
+}
+
+// The floor only rises.
+func TestTheGroupsFloorRises(t *testing.T) {
+	s := open(t, Options{Path: newPath(t)})
+	for _, v := range []struct{ raise, want uint64 }{{0, 0}, {1 << 40, 1 << 40}, {7, 1 << 40}, {1<<63 + 1, 1<<63 + 1}} {
+		update(t, s, func(tx *Tx) error { return tx.RaiseGroupsFloor(v.raise) })
+		if err := s.View(func(tx *Tx) error {
+			if got, err := tx.GroupsFloor(); got != v.want || err != nil {
+				t.Errorf("%x, %v, want %x", got, err, v.want)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestADamagedGroupIsAnError(t *testing.T) {
 	s := open(t, Options{Path: newPath(t)})
 	row := encodeGroup(someGroup("a"))
-	for _, bad := range [][]byte{nil, row[:len(row)-1], append(row[:len(row):len(row)], 0), append([]byte{2}, row[1:]...)} {
+	for _, bad := range [][]byte{nil, row[:len(row)-1], append(row[:len(row):len(row)], 0), append([]byte{groupRow + 1}, row[1:]...)} {
 		update(t, s, func(tx *Tx) error { return tx.put(bucketGroups, groupKey("a"), bad) })
 		if err := s.View(func(tx *Tx) error {
 			for _, err := range tx.Groups() {

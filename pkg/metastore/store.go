@@ -138,17 +138,21 @@ func openBolt(path string, making bool) (*bbolt.DB, error) {
 		NoGrowSync:      making,
 		NoStatistics:    true,
 	})
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("%s: another broker has it open: %w for %v", path, vfs.ErrLocked, lockTimeout)
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
-		return nil, fmt.Errorf("%s: not a meta.db, or a damaged one: %w", path, err)
-	case isPathError(err):
-		return nil, fmt.Errorf("open meta.db: %w", err) // it has the path
-	case err != nil:
-		return nil, fmt.Errorf("%s: not a meta.db, or a damaged one: %w", path, err)
+	if err != nil {
+		return nil, opening(path, err)
 	}
 	return db, nil
+}
+
+// opening says what keeps a file from being opened.
+func opening(path string, err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("%s: another broker has it open: %w for %v", path, vfs.ErrLocked, lockTimeout)
+	case isPathError(err):
+		return fmt.Errorf("open meta.db: %w", err) // it has the path
+	}
+	return fmt.Errorf("%s: not a meta.db, or a damaged one: %w", path, err)
 }
 
 func isPathError(err error) bool {

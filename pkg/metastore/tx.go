@@ -15,6 +15,7 @@ import (
 //	            "cluster-id"        -> text
 //	            "broker-epoch"      -> int32, that of the last start
 //	            "next-producer-id"  -> int64, the first that is not taken
+//	            "groups-floor"      -> uint64, see GroupsFloor
 //	topics      name                -> see encodeTopic
 //	log-starts  topic id, int32     -> uint8 version 1, int64
 //	groups      group               -> see encodeGroup
@@ -44,6 +45,7 @@ var (
 	keyClusterID      = []byte("cluster-id")
 	keyBrokerEpoch    = []byte("broker-epoch")
 	keyNextProducerID = []byte("next-producer-id")
+	keyGroupsFloor    = []byte("groups-floor")
 )
 
 var errReadOnly = errors.New("meta.db: a change in a View")

@@ -59,12 +59,13 @@ func (b Batch) Marker() (Marker, error) {
 		if err != nil {
 			return Marker{}, err
 		}
-		return r.marker()
+		return r.Marker()
 	}
 	return Marker{}, invalidf("control batch without a record")
 }
 
-func (r *Record) marker() (Marker, error) {
+// Marker reads the marker of a control batch's record. The errors are those of Batch.Marker.
+func (r *Record) Marker() (Marker, error) {
 	t, err := ParseControlKey(r.Key)
 	if err != nil {
 		return Marker{}, err

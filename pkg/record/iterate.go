@@ -26,16 +26,20 @@ type Header struct {
 //
 // The body of the loop must not read another compressed batch: it holds the
 // memory of its decompressor, for which another one might wait.
-func (b Batch) Records() iter.Seq2[Record, error] {
+func (b Batch) Records() iter.Seq2[Record, error] { return b.RecordsWithin(math.MaxInt32) }
+
+// RecordsWithin is Records that ends with an error at a record of more than
+// most bytes: whoever has not validated the batch does not know how much one inflates to.
+func (b Batch) RecordsWithin(most int32) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		if err := b.eachRecord(yield); err != nil {
+		if err := b.eachRecord(most, yield); err != nil {
 			yield(Record{}, err)
 		}
 	}
 }
 
 // eachRecord yields all records, and returns nil also where yield stopped it.
-func (b Batch) eachRecord(yield func(Record, error) bool) error {
+func (b Batch) eachRecord(most int32, yield func(Record, error) bool) error {
 	count := b.Count()
 	if count < 0 {
 		return errCount
@@ -48,6 +52,7 @@ func (b Batch) eachRecord(yield func(Record, error) bool) error {
 		return err
 	}
 	defer s.close()
+	s.most = most
 	var rec Record
 	var held []byte
 	for range count {
@@ -81,6 +86,9 @@ func (s *scanner) body(held []byte) (body, buf []byte, err error) {
 	}
 	if size < 0 {
 		return nil, held, errSize
+	}
+	if size > s.most {
+		return nil, held, invalidf("a record of %d bytes, where at most %d are wanted", size, s.most)
 	}
 	n := int(size)
 	if n <= len(s.buf)-s.pos {

@@ -209,6 +209,12 @@ func TestCleanRecoveryFallsBackToTheCheck(t *testing.T) {
 			t.Fatalf("%s: %+v, logged %q", what, r, log)
 		}
 		m.check(t, s)
+		ok(t, s.Seal())
+		// Nothing of the old indexes is left in the new ones.
+		offsets, times := kafkaIndexes(0, 4096, m.batches)
+		if !bytes.Equal(content(t, o, 0, IndexSuffix), offsets) || !bytes.Equal(content(t, o, 0, TimeIndexSuffix), times) {
+			t.Errorf("%s: the indexes are not made anew", what)
+		}
 		ok(t, s.Close())
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -20,26 +19,13 @@ import (
 // TestMain leaves examples out where there is no Docker engine: they can't skip themselves.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := engine(context.Background()); err != nil && !required() {
+	if err := dozekafka.DockerUnusable(context.Background()); err != nil && !required() {
 		fmt.Fprintln(os.Stderr, "examples are skipped: there is no Docker engine:", err)
 		if err := flag.Set("test.skip", "^Example"); err != nil {
 			panic(err)
 		}
 	}
 	os.Exit(m.Run())
-}
-
-// engine is nil if there is a Docker engine.
-func engine(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
-	if err != nil {
-		return err
-	}
-	defer docker.Close()
-	_, err = docker.Ping(ctx, client.PingOptions{})
-	return err
 }
 
 // required says whether a missing engine is a failure.
@@ -52,7 +38,7 @@ func required() bool {
 // absence is a failure (DOZE_KAFKA_REQUIRE).
 func needDocker(t *testing.T) {
 	t.Helper()
-	err := engine(t.Context())
+	err := dozekafka.DockerUnusable(t.Context())
 	if err == nil {
 		return
 	}

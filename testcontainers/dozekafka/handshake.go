@@ -47,6 +47,7 @@ type handshake struct {
 
 	mu        sync.Mutex
 	clusterID string
+	failed    bool // the last time; the error has been told
 }
 
 func (h *handshake) cluster() string {
@@ -57,6 +58,20 @@ func (h *handshake) cluster() string {
 
 // do is the hook after each start.
 func (h *handshake) do(ctx context.Context, c testcontainers.Container) error {
+	err := h.shake(ctx, c)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = err != nil
+	return err
+}
+
+func (h *handshake) hasFailed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failed
+}
+
+func (h *handshake) shake(ctx context.Context, c testcontainers.Container) error {
 	if h.log != nil {
 		h.log.rewind()
 	}
@@ -80,9 +95,24 @@ func (h *handshake) do(ctx context.Context, c testcontainers.Container) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), last)
+			return errors.Join(context.Cause(ctx), last, unreachable(ctx, c, last))
 		}
 	}
+}
+
+// unreachable is what to do where an engine's host is not reached that
+// testcontainers has guessed: within a container it takes the gateway for it.
+func unreachable(ctx context.Context, c testcontainers.Container, last error) error {
+	_, dial := errors.AsType[*net.OpError](last)
+	timed, ok := errors.AsType[net.Error](last)
+	if !dial && (!ok || !timed.Timeout()) {
+		return nil
+	}
+	host, err := c.Host(context.WithoutCancel(ctx))
+	if _, local := loopbackIP(host); err != nil || local {
+		return nil
+	}
+	return fmt.Errorf("(testcontainers takes %s for the engine's host; if the engine is on this machine, set TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1)", host)
 }
 
 // tell sets the endpoint and looks whether the broker is ready. again says
@@ -135,7 +165,7 @@ func ask(ctx context.Context, method, url string, body []byte) (status int, answ
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it is read to its end, or of no use
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	return resp.StatusCode, bytes.TrimSpace(answer), err
 }
@@ -168,6 +198,9 @@ func (r *readiness) String() string { return "a Kafka round trip" }
 
 // WaitUntilReady implements wait.Strategy.
 func (r *readiness) WaitUntilReady(ctx context.Context, target wait.StrategyTarget) error {
+	if r.shake.hasFailed() {
+		return nil // testcontainers calls this all the same, and has the error
+	}
 	if r.user != nil {
 		if err := r.user.WaitUntilReady(ctx, target); err != nil {
 			return err

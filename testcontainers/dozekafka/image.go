@@ -29,7 +29,7 @@ func (o *options) image(ctx context.Context) (string, error) {
 	if version == "" { // a checkout: no image can belong to it
 		return sourceImage(ctx)
 	}
-	img := repository + ":" + version
+	img := imageOf(version)
 	pullErr := havePulled(ctx, img)
 	if pullErr == nil {
 		return img, nil
@@ -40,6 +40,9 @@ func (o *options) image(ctx context.Context) (string, error) {
 	}
 	return built, nil
 }
+
+// imageOf is the image of a release, which has no v before its version (.github/workflows/release.yml).
+func imageOf(version string) string { return repository + ":" + strings.TrimPrefix(version, "v") }
 
 // havePulled is nil if the engine has an image, or had it pulled.
 func havePulled(ctx context.Context, img string) error {

@@ -1,13 +1,18 @@
 package dozekafka
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 func inspected(mode string, bindings ...network.PortBinding) *container.InspectResponse {
@@ -77,6 +82,22 @@ func TestReleasesAreToldFromCommits(t *testing.T) {
 	}
 }
 
+// FX-40: the image that Run asks for is one that the release publishes.
+func TestTheImageOfAReleaseIsWhatTheWorkflowPublishes(t *testing.T) {
+	workflow, err := os.ReadFile("../../.github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"version=${GITHUB_REF_NAME#v}\n", `tags=(--tag "$IMAGE:$version")`} { // the tag vX.Y.Z without its v
+		if !strings.Contains(string(workflow), line) {
+			t.Errorf("the workflow has no %q", line)
+		}
+	}
+	if got := imageOf("v1.2.3"); got != "ghcr.io/dozekafka/doze-kafka:1.2.3" {
+		t.Error(got)
+	}
+}
+
 // FX-46: of GOFLAGS only what says where modules are: -race needs cgo, -mod=vendor lacks the command.
 func TestOnlyModuleFlagsReachTheBuild(t *testing.T) {
 	if got := moduleFlags("-race -mod=vendor -modcacherw -buildvcs=false --modfile=x.mod -cover"); got != "-modcacherw --modfile=x.mod" {
@@ -115,3 +136,33 @@ func TestTestLogIsWrittenOnceAndNotAfterTheTest(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A guessed host of the engine's that is not reached is told with the way out; another error, or this machine's own, is not.
+func TestAGuessedHostThatIsNotReachedIsToldWithTheWayOut(t *testing.T) {
+	refused := fmt.Errorf("PUT: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")})
+	for _, test := range []struct {
+		host string
+		last error
+		want bool
+	}{
+		{"192.0.2.1", refused, true},
+		{"192.0.2.1", fmt.Errorf("PUT: %w", context.DeadlineExceeded), true},
+		{"192.0.2.1", errors.New("not ready: the broker is starting"), false},
+		{"192.0.2.1", nil, false},
+		{"localhost", refused, false},
+		{"127.0.0.1", refused, false},
+	} {
+		err := unreachable(t.Context(), hosted{host: test.host}, test.last)
+		if (err != nil) != test.want || err != nil && !strings.Contains(err.Error(), "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1") {
+			t.Errorf("%s, %v: %v", test.host, test.last, err)
+		}
+	}
+}
+
+// hosted is a container of an engine's on a host.
+type hosted struct {
+	testcontainers.Container
+	host string
+}
+
+func (h hosted) Host(context.Context) (string, error) { return h.host, nil }

@@ -35,6 +35,9 @@ func startLocal(ctx context.Context, o *options, opts []testcontainers.Container
 			return nil, ownedError(name)
 		}
 	}
+	if err := check(env); err != nil {
+		return nil, err
+	}
 	maps.Copy(env, o.env)
 	s, _, err := config.Parse(nil, environ(env))
 	if err != nil {

@@ -45,12 +45,15 @@ func collect(opts []testcontainers.ContainerCustomizer) (*options, error) {
 	if len(o.topics) > 0 {
 		o.env[config.Prefix+"TOPICS"] = strings.Join(o.topics, ",")
 	}
-	return o, o.check()
+	return o, check(o.env)
 }
 
-// check has the broker's own configuration look at the settings, before a container is started for nothing.
-func (o *options) check() error {
-	s, _, err := config.Parse(nil, environ(o.env))
+// check has the broker's own configuration look at the variables that are
+// settings of its own, before a container is started for nothing.
+func check(env map[string]string) error {
+	own := maps.Clone(env)
+	maps.DeleteFunc(own, func(name, _ string) bool { return !strings.HasPrefix(name, config.Prefix) })
+	s, _, err := config.Parse(nil, environ(own))
 	if err != nil {
 		return err
 	}
@@ -114,16 +117,19 @@ func WithLogLevel(level string) Option { return WithSetting("LOG_LEVEL", level) 
 type Durability int
 
 const (
-	// PowerLoss: acks=all is on the disk (fsync) before it is answered. This is the default.
+	// PowerLoss is the default: acks=all is on the disk (fsync) before it is answered.
 	PowerLoss Durability = iota
-	// ProcessCrash: as Apache Kafka's default, acks=all is answered from the
+	// ProcessCrash is cheaper: as Apache Kafka's default, acks=all is answered from the
 	// page cache. Records outlive Kill and Restart, and a power cut may take the last ones.
 	ProcessCrash
 )
 
 // WithDurability says what acknowledged records outlive.
 func WithDurability(d Durability) Option {
-	return WithSetting("ACKS_ALL_SYNC", fmt.Sprint(d != ProcessCrash))
+	if d != PowerLoss && d != ProcessCrash {
+		return func(*options) error { return fmt.Errorf("WithDurability: %d is neither PowerLoss nor ProcessCrash", d) }
+	}
+	return WithSetting("ACKS_ALL_SYNC", fmt.Sprint(d == PowerLoss))
 }
 
 // WithPersistentVolume keeps the data in a named volume, which neither

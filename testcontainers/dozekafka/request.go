@@ -43,6 +43,9 @@ func (o *options) finish(ctx context.Context, req *testcontainers.GenericContain
 			return ownedError(name)
 		}
 	}
+	if err := check(req.Env); err != nil { // testcontainers.WithEnv
+		return err
+	}
 	if req.Image == "" && !req.ShouldBuildImage() {
 		img, err := o.image(ctx)
 		if err != nil {

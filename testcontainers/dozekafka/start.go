@@ -2,7 +2,9 @@ package dozekafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -80,6 +82,17 @@ func dockerUnusable(ctx context.Context) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	if os.Getenv(client.EnvOverrideHost) != "" {
+		// testcontainers looks for another engine if this one does not answer; who names one means it.
+		named, err := client.New(client.FromEnv)
+		if err != nil {
+			return err
+		}
+		_, err = named.Ping(ctx, client.PingOptions{})
+		if err = errors.Join(err, named.Close()); err != nil {
+			return err
+		}
+	}
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {
 		return err

@@ -76,18 +76,23 @@ func TestStartWithoutDocker(t *testing.T) {
 // noEngine says that there is no engine that is of use.
 const noEngine = "DOZE_KAFKA_TEST_NO_ENGINE"
 
-// testcontainers finds an engine on this machine whatever DOCKER_HOST says, if
-// that does not answer. One that answers, and runs no Linux containers, it takes.
+// An engine that does not answer, and one that runs no Linux containers. Who names an
+// engine by DOCKER_HOST means that one, though testcontainers would look for another.
 func TestStartDoesWithoutDocker(t *testing.T) {
-	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	windows := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Api-Version", "1.41")
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintln(w, `{"Os":"windows","Arch":"amd64","Version":"20.10.24","ApiVersion":"1.41"}`)
 	}))
-	defer engine.Close()
-	out := runSelf(t, "TestStartWithoutDocker", "DOCKER_HOST=tcp://"+engine.Listener.Addr().String(), noEngine+"=1")
-	if !strings.Contains(out, "(there is no Docker engine of use: it runs windows containers)") {
-		t.Errorf("the log does not say why it is in the process:\n%s", out)
+	defer windows.Close()
+	for engine, why := range map[string]string{
+		windows.Listener.Addr().String(): "it runs windows containers",
+		"127.0.0.1:1":                    "127.0.0.1:1",
+	} {
+		out := runSelf(t, "TestStartWithoutDocker", "DOCKER_HOST=tcp://"+engine, noEngine+"=1", "DOZE_KAFKA_REQUIRE=")
+		if _, said, ok := strings.Cut(out, "(there is no Docker engine of use: "); !ok || !strings.Contains(said, why) {
+			t.Errorf("the log does not say why it is in the process:\n%s", out)
+		}
 	}
 }
 
@@ -99,7 +104,7 @@ type recorder struct {
 
 func (r *recorder) Helper() {}
 func (r *recorder) Fatalf(format string, args ...any) {
-	r.TB.Logf(format, args...)
+	r.Logf(format, args...)
 	for _, a := range args {
 		if err, ok := a.(error); ok {
 			r.fatal = err.Error()
@@ -120,6 +125,7 @@ func TestInProcessRefusesWhatNeedsAContainer(t *testing.T) {
 		"an option that sets FromDockerfile": testcontainers.WithDockerfile(testcontainers.FromDockerfile{Context: "."}),
 		"DOZE_KAFKA_DATA_DIR is set by the":  testcontainers.WithEnv(map[string]string{"DOZE_KAFKA_DATA_DIR": "/x"}),
 		"DOZE_KAFKA_NUM_PARTITIONS":          testcontainers.WithEnv(map[string]string{"DOZE_KAFKA_NUM_PARTITIONS": "no"}),
+		"DOZE_KAFKA_NUM_PARTITION:":          testcontainers.WithEnv(map[string]string{"DOZE_KAFKA_NUM_PARTITION": "2"}),
 		"DOZE_KAFKA_SEGMENT_BYTES":           dozekafka.WithSetting("SEGMENT_BYTES", "1"),
 	} {
 		r := &recorder{TB: t}

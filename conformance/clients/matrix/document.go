@@ -56,9 +56,7 @@ func document(results map[string]*result) string {
 			fmt.Fprintf(&b, "- %s, %s: %s.\n", d.Name, what, d.Limits[what])
 		}
 	}
-	if tools.Section != "" {
-		b.WriteString("\n" + tools.Section)
-	}
+	b.WriteString("\n" + tools.Section)
 	return b.String()
 }
 

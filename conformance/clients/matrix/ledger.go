@@ -16,7 +16,7 @@ type ledger struct {
 	produced   [][]int         // per partition, by offset: the numbers of the records
 	owner      map[int]string  // per partition: the member that has it
 	next       map[int]int64   // per owned partition that was read from: the offset that has to come next
-	left       map[int]left    // per partition: who had it before, and where that one was
+	left       map[left]int64  // where a member was when it gave up a partition
 	committed  map[int]int64   // per partition, 0 without a commit
 	committing map[int]int64   // what the members are committing, if they are: a new owner may begin at either
 	read       map[int]int64   // per partition: the end of what was read, by whomever
@@ -24,15 +24,16 @@ type ledger struct {
 	members    map[string]bool // that were assigned something
 }
 
-// left is where a member was when it gave up a partition. Some clients go on there when they get it back, others begin at the commit.
+// left is a partition and a member that had it. Some clients go on where they were when they get it back and nothing is committed, also when
+// others had it in between (their offsets are kept for as long as the consumer is); others begin at the commit.
 type left struct {
-	member string
-	next   int64
+	partition int
+	member    string
 }
 
 func newLedger(partitions int, headers, byItself bool) *ledger {
 	return &ledger{
-		partitions: partitions, headers: headers, byItself: byItself, produced: make([][]int, partitions), owner: map[int]string{}, next: map[int]int64{}, left: map[int]left{}, committed: map[int]int64{},
+		partitions: partitions, headers: headers, byItself: byItself, produced: make([][]int, partitions), owner: map[int]string{}, next: map[int]int64{}, left: map[left]int64{}, committed: map[int]int64{},
 		read: map[int]int64{}, members: map[string]bool{},
 	}
 }
@@ -86,11 +87,6 @@ func (l *ledger) event(member string, e wire.Line) error {
 	return nil
 }
 
-// wouldOverlap says whether an assignment takes a partition that another member has.
-func (l *ledger) wouldOverlap(member string, partitions []int) bool {
-	return slices.ContainsFunc(partitions, func(p int) bool { return l.owner[p] != "" && l.owner[p] != member })
-}
-
 func (l *ledger) assigned(member string, partitions, owned []int) error {
 	for _, p := range partitions {
 		if p < 0 || p >= l.partitions {
@@ -101,9 +97,6 @@ func (l *ledger) assigned(member string, partitions, owned []int) error {
 		}
 		l.owner[p] = member
 		delete(l.next, p)
-		if l.left[p].member != member {
-			delete(l.left, p)
-		}
 	}
 	l.members[member] = true
 	return l.sameAs(member, owned)
@@ -116,7 +109,7 @@ func (l *ledger) revoked(member string, partitions, owned []int) error {
 		}
 		delete(l.owner, p)
 		if next, reading := l.next[p]; reading {
-			l.left[p] = left{member, next}
+			l.left[left{p, member}] = next
 			delete(l.next, p)
 		}
 	}
@@ -142,7 +135,7 @@ func (l *ledger) record(member string, e wire.Line) error {
 	if !reading {
 		want = l.committed[p]
 		own := l.byItself && e.Offset > want && e.Offset <= l.read[p]
-		if before, ok := l.left[p]; own || ok && e.Offset == before.next {
+		if before, ok := l.left[left{p, member}]; own || ok && before > want && e.Offset == before {
 			want = e.Offset
 		}
 		if end, ok := l.committing[p]; ok && e.Offset == end {
@@ -199,7 +192,7 @@ func (l *ledger) allRead() bool {
 	for p, numbers := range l.produced {
 		next, reading := l.next[p]
 		if !reading {
-			next = max(l.committed[p], l.committing[p], l.left[p].next)
+			next = max(l.committed[p], l.committing[p], l.left[left{p, l.owner[p]}])
 			if l.byItself {
 				next = l.read[p]
 			}

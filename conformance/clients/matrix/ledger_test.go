@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,8 +54,10 @@ func TestLedgerTakesAGroupThatReadsOnAtTheCommits(t *testing.T) {
 
 func TestLedgerLetsAMemberGoOnWhereItWas(t *testing.T) {
 	before := []said{{"a", assigned(0)}, {"a", record(2, 0, 1)}, {"a", revoked(0)}}
-	for _, then := range [][]said{{{"a", assigned(0)}, {"a", record(4, 0, 2)}}, {{"a", assigned(0)}, {"a", record(2, 0, 1)}}} {
-		if _, err := run(append(before, then...)...); err != nil {
+	between := []said{{"b", assigned(0)}, {"b", record(2, 0, 1)}, {"b", revoked(0)}}
+	goesOn, begins := []said{{"a", assigned(0)}, {"a", record(4, 0, 2)}}, []said{{"a", assigned(0)}, {"a", record(2, 0, 1)}}
+	for _, then := range [][]said{goesOn, begins, slices.Concat(between, goesOn), slices.Concat(between, begins)} {
+		if _, err := run(slices.Concat(before, then)...); err != nil {
 			t.Error(err)
 		}
 	}

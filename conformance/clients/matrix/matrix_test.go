@@ -94,6 +94,7 @@ func (w *workload) run() {
 	w.t.Logf("%s %s, %s: %s", w.info.Client, w.info.Version, w.assignor, w.broker.Name())
 	w.step("create")
 	w.create()
+	w.leaders()
 	for _, codec := range w.info.Codecs {
 		w.produceWith(codec)
 	}

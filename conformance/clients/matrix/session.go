@@ -123,32 +123,36 @@ func (s *session) pump() {
 	}
 }
 
-// judge handles the lines that were read. What the sources wrote has an order only where one waited for another: an assignment that would
-// overlap is held back until the other sources' lines are handled.
+// judge handles the lines that were read, in an order in which they can have happened.
 func (s *session) judge(sources []*source) {
-	for {
-		var held *source
-		progress := false
-		for _, src := range sources {
-			for len(src.lines) > 0 {
-				line, err := parse(src.lines[0])
-				s.fail(err)
-				if line.Event == "assigned" && s.ledger != nil && s.ledger.wouldOverlap(src.driver.name, line.Partitions) {
-					held = src
-					break
-				}
-				src.lines = src.lines[1:]
-				s.handle(src.driver, line)
-				progress = true
+	queues := make([][]wire.Line, len(sources))
+	for i, src := range sources {
+		for _, b := range src.lines {
+			line, err := parse(b)
+			s.fail(err)
+			queues[i] = append(queues[i], line)
+		}
+		src.lines = nil
+	}
+	owned := make([]partitionSet, len(sources))
+	if s.ledger != nil {
+		for i, src := range sources {
+			owned[i].add(s.ledger.ownedBy(src.driver.name))
+		}
+	}
+	for _, i := range possibleOrder(owned, queues) {
+		for {
+			line := queues[i][0]
+			queues[i] = queues[i][1:]
+			s.handle(sources[i].driver, line)
+			if changes(line) {
+				break
 			}
 		}
-		if held == nil {
-			return
-		}
-		if !progress {
-			line, _ := parse(held.lines[0]) // parsed before
-			held.lines = held.lines[1:]
-			s.handle(held.driver, line) // the overlap is real
+	}
+	for i, src := range sources {
+		for _, line := range queues[i] {
+			s.handle(src.driver, line)
 		}
 	}
 }

@@ -92,6 +92,28 @@ func (w *workload) create() {
 	w.result.did("create")
 }
 
+// leaders waits until every partition answers: Kafka says that a topic is created a little before that. A producer without idempotence may
+// store a batch twice when another one of its request is refused.
+func (w *workload) leaders() {
+	w.t.Helper()
+	deadline := time.Now().Add(stableWithin)
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ends, err := w.admin.ListEndOffsets(w.t.Context(), w.topic)
+		if err == nil {
+			err = ends.Error()
+		}
+		if err == nil && len(ends[w.topic]) == partitions {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s is not there %v after its creation: %v", w.topic, stableWithin, err)
+		}
+		<-tick.C
+	}
+}
+
 // produce makes count more records and wants them stored with that codec.
 func (w *workload) produce(codec string, idempotent bool, count int) {
 	w.t.Helper()

@@ -162,7 +162,6 @@ func (s *State) replace(now time.Time, req *JoinRequest, old *member, id string,
 			return
 		}
 		s.note("static member %s replaces %s without a rebalance", id, old.id)
-		s.out.Persist = true
 		r := s.joined(m)
 		if req.SkipAssignment {
 			r.SkipAssignment = id == s.leader
@@ -198,5 +197,6 @@ func (s *State) exchange(old *member, id string) *member {
 		s.leader = id
 	}
 	s.static[*m.instanceID] = id
+	s.out.Persist = true // the old id is fenced from here on
 	return &m
 }

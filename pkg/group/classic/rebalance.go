@@ -84,12 +84,12 @@ func (s *State) completeJoin(now time.Time) {
 	}
 	s.generation++
 	s.behind = false
+	s.out.Persist = true // no other generation gets this number
 	if len(s.members) == 0 {
 		s.protocol = nil
 		s.topics = s.subscribed()
 		s.enter(now, Empty)
 		s.note("generation %d is empty", s.generation)
-		s.out.Persist = true
 		return
 	}
 	name := s.selectProtocol()

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// A Snapshot is what of a group is kept over a restart: what it was when it
-// was last stable or empty. While it rebalances, that is what goes on after a crash.
+// A Snapshot is what of a group is kept over a restart. One of a group that
+// rebalances has the members that ever had a generation: the others join anew.
 type Snapshot struct {
+	Phase        Phase
 	Generation   int32
 	ProtocolType string  // "" for none
 	Protocol     *string // nil without members
@@ -31,8 +32,11 @@ type SnapshotMember struct {
 // Snapshot is called when effects have said Persist. It shares memory with the
 // State, none of which is ever written again.
 func (s *State) Snapshot() Snapshot {
-	out := Snapshot{Generation: s.generation, ProtocolType: s.typ, Protocol: s.protocol, Leader: s.leader, Since: s.since}
+	out := Snapshot{Phase: s.phase, Generation: s.generation, ProtocolType: s.typ, Protocol: s.protocol, Leader: s.leader, Since: s.since}
 	for _, m := range s.members {
+		if m.fresh {
+			continue // it was told nothing yet
+		}
 		out.Members = append(out.Members, SnapshotMember{m.id, m.instanceID, m.clientID, m.clientHost, m.protocols,
 			m.sessionTimeout, m.rebalanceTimeout, m.assignment})
 	}
@@ -40,7 +44,7 @@ func (s *State) Snapshot() Snapshot {
 }
 
 // Restore makes the group of a snapshot. The members' sessions start anew: while
-// they hold, members go on without a rebalance (GR-6). More members than are allowed rebalance.
+// they hold, members go on without a rebalance (GR-6), or with the one that was under way. More members than are allowed rebalance.
 // behind says that the snapshot may not be the last one: see catchUp.
 func Restore(cfg Config, now time.Time, in Snapshot, behind bool) (*State, Effects) {
 	s := New(cfg, now)
@@ -60,24 +64,41 @@ func Restore(cfg Config, now time.Time, in Snapshot, behind bool) (*State, Effec
 		}
 		s.count(m, 1)
 	}
-	if len(s.members) > 0 {
-		s.phase = Stable
-		if s.byID[s.leader] == nil {
-			s.leader = s.members[0].id
-		}
-		if s.protocol == nil {
-			s.protocol = new(string)
-		}
+	if len(s.members) == 0 {
+		s.protocol, s.leader, s.topics = nil, "", s.subscribed()
+		return s, s.take()
+	}
+	if s.byID[s.leader] == nil {
+		s.leader = s.members[0].id
+	}
+	if s.protocol == nil {
+		s.protocol = new(string)
 	}
 	s.topics = s.subscribed()
-	if len(s.members) > cfg.MaxSize {
-		s.rebalance(now, "it has more members than are allowed")
-	}
+	s.resume(now, in.Phase)
 	return s, s.take()
 }
 
+// resume puts a group with members into the phase that it was in. What was
+// parked is gone with its connection, and its client asks again.
+func (s *State) resume(now time.Time, phase Phase) {
+	s.phase = Stable
+	switch {
+	case len(s.members) > s.cfg.MaxSize:
+		s.rebalance(now, "it has more members than are allowed")
+	case phase == PreparingRebalance:
+		s.rebalance(now, "one was under way")
+	case phase == CompletingRebalance:
+		s.phase = CompletingRebalance
+		for _, m := range s.members {
+			s.pendingSync[m.id] = struct{}{}
+		}
+		s.syncAt = after(now, s.rebalanceTimeout())
+	}
+}
+
 // catchUp is for a member that knows a generation after the one that was
-// restored: it was agreed on, and the broker was killed before it was written.
+// restored: it was agreed on, and a power cut took what told of it.
 // To go on with the one before would give its partitions to members that are not alone
 // with them any more, so all join again; what was committed in the lost
 // generation counts, and its number is not given out again.
@@ -87,7 +108,7 @@ func (s *State) catchUp(now time.Time, generation int32) {
 	}
 	s.behind = false
 	s.generation = generation
-	if s.phase == Stable {
+	if s.phase == Stable || s.phase == CompletingRebalance {
 		s.rebalance(now, "the restart has forgotten it")
 	}
 }

@@ -48,7 +48,9 @@ type Ticket any
 type Effects struct {
 	Joins []JoinReply
 	Syncs []SyncReply
-	// Persist: Snapshot has changed since it was last asked for.
+	// Persist: Snapshot has changed since it was last asked for, and what is
+	// answered relies on it. That of a group which rebalances matters after a kill
+	// alone: a stop in order goes back to what was last stable or empty, as Kafka's does.
 	Persist bool
 	// Joining is the id of the member whose JoinGroup this call has parked or answered, for who keeps track of clients.
 	Joining string
@@ -211,6 +213,7 @@ func (s *State) count(m *member, by int) {
 // followed by the member that came first.
 func (s *State) remove(id string) {
 	if m := s.byID[id]; m != nil {
+		s.out.Persist = s.out.Persist || !m.fresh // it is refused from here on
 		s.members = slices.DeleteFunc(s.members, func(o *member) bool { return o == m })
 		delete(s.byID, id)
 		s.count(m, -1)

@@ -28,9 +28,9 @@ import (
 //	NAME commit [id=ID] [gen=N] [instance=X]
 //	NAME leave [id=ID] [instance=X] ...   of several members with several ids
 //	evict ID
-//	restart [max=N]                 what was persisted last is loaded again
-//	kill                            the same, where something persisted later may have been lost
-//	lose                            what was persisted last is forgotten: what was before that is loaded
+//	restart [max=N]                 what was persisted last of a stable or empty group is loaded again, as after a stop in order
+//	kill                            what was persisted last is loaded, and something later may have been lost
+//	lose                            what was persisted last is forgotten: the stable or empty group before that is loaded
 //	show                            state, generation, members
 //	offsets TOPIC ...               what may become of the group's offsets
 //
@@ -45,7 +45,8 @@ type player struct {
 	s       *State
 	now     time.Time
 	stored  Snapshot
-	before  Snapshot // what was stored before that
+	settled Snapshot // the last of a stable or empty group
+	before  Snapshot // the one before that
 	clients map[string]*client
 }
 
@@ -85,11 +86,14 @@ func (p *player) command(words []string) []string {
 		if len(words) > 1 {
 			p.cfg.MaxSize = p.number(strings.TrimPrefix(words[1], "max="))
 		}
+		if words[0] == "restart" {
+			p.stored = p.settled
+		}
 		s, e := Restore(p.cfg, p.now, p.stored, words[0] == "kill")
 		p.s = s
 		return p.effects(e)
 	case "lose":
-		p.stored = p.before
+		p.stored, p.settled = p.before, p.before
 		return nil
 	case "show":
 		return []string{p.show()}
@@ -136,8 +140,8 @@ func (p *player) group(words []string) []string {
 		}
 	}
 	p.now = time.Unix(1e9, 0)
-	p.s, p.stored = New(p.cfg, p.now), Snapshot{}
-	p.before = Snapshot{}
+	p.s = New(p.cfg, p.now)
+	p.stored, p.settled, p.before = Snapshot{}, Snapshot{}, Snapshot{}
 	p.clients = map[string]*client{}
 	return nil
 }
@@ -296,8 +300,12 @@ func (p *player) effects(e Effects) (out []string) {
 		out = append(out, r.Ticket.(*client).name+": "+printSync(r.Response))
 	}
 	if e.Persist {
-		p.before, p.stored = p.stored, p.s.Snapshot()
-		out = append(out, "- persisted")
+		p.stored = p.s.Snapshot()
+		if p.s.Phase() == Stable || p.s.Phase() == Empty {
+			p.before, p.settled = p.settled, p.stored
+			return append(out, "- persisted")
+		}
+		out = append(out, "- persisted against a kill")
 	}
 	return out
 }

@@ -20,7 +20,8 @@ type content struct {
 	// states, oldest first: the first is the one on the disk.
 	dirty map[int64][][]byte
 	// lost has what is on the disk of the sectors whose data a failed sync
-	// dropped. A reader sees data all the same, and no later sync writes it.
+	// dropped, or may have dropped: it failed at one of them. A reader sees data
+	// all the same, and no later sync writes it.
 	lost map[int64][]byte
 
 	durableSize      int64 // the length at the last sync
@@ -150,8 +151,11 @@ func (c *content) settle(f fate) {
 			put(s, state)
 		}
 	}
-	for s, state := range c.lost {
-		put(s, state)
+	lost := f.lost()
+	for _, s := range sortedKeys(c.lost) {
+		if !lost.survives() { // it was written before the sync failed at another
+			put(s, c.lost[s])
+		}
 	}
 	*c = content{data: after}
 	c.sync()

@@ -27,6 +27,22 @@ func DropUnsynced(f vfs.File) {
 	cf.node.file.drop()
 }
 
+// DropUnsyncedNames does to a directory of this package what a failing fsync
+// of it may do: the names made, renamed and removed since its last SyncDir are
+// what readers see, and no later SyncDir, which succeeds, makes them durable. It is made for the ThenDir
+// of a faultfs.Rule.
+func DropUnsyncedNames(d vfs.FS, dir string) {
+	disk, ok := d.(*FS)
+	if !ok {
+		panic(fmt.Sprintf("crashfs.DropUnsyncedNames: the disk of %s is a %T", dir, d))
+	}
+	disk.mu.Lock()
+	defer disk.mu.Unlock()
+	if node, err := disk.lookupLocked(dir); err == nil && node.dir != nil {
+		node.dir.pending = nil
+	}
+}
+
 // A file is an open file. It stays usable when its name is removed.
 type file struct {
 	disk     *FS

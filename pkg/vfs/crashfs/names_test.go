@@ -178,3 +178,18 @@ func TestADirectoryMovedBetweenDirectoriesHasOneName(t *testing.T) {
 		}
 	}
 }
+
+// ST-61, ST-70: after a failed fsync of a directory a later one succeeds, and
+// makes durable only what was done since.
+func TestAFailedSyncDropsTheDirtyNames(t *testing.T) {
+	d := New()
+	durableFile(t, d, "old", "1")
+	synced(t, d, "new", "2")
+	ok(t, d.Remove("old"))
+	DropUnsyncedNames(d, ".")
+	equal(t, ls(t, d, "."), "new=2")
+	synced(t, d, "later", "3")
+	ok(t, d.SyncDir("."))
+	equal(t, ls(t, d, "."), "later=3 new=2")
+	exactly(t, d, ".", "later=3 old=1")
+}

@@ -138,6 +138,16 @@ func (f *fate) change(c change) outcome {
 	return kept
 }
 
+// lost is the fate of what a failed sync has dropped: nothing of it is on the
+// disk, or, in half of the random cuts, any selection.
+func (f *fate) lost() fate {
+	l := fate{mode: loseAll, rng: f.rng, prefix: -1}
+	if f.mode == random && f.rng.IntN(2) == 0 {
+		l.mode = random
+	}
+	return l
+}
+
 // sector decides which state a sector has: nil for the last one, else one of
 // the earlier ones, of which the first is the one on the disk.
 func (f *fate) sector(earlier [][]byte) []byte {

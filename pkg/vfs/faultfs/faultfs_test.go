@@ -221,6 +221,18 @@ func TestAFailingSyncCanDropTheDirtyData(t *testing.T) {
 	equal(t, read(t, inner.CrashClone(crashfs.KeepUnsynced), "f"), "old")
 }
 
+func TestAFailingSyncOfADirectoryCanDropTheNames(t *testing.T) {
+	inner := crashfs.New()
+	d := faultfs.New(inner)
+	f := open(t, d, "f")
+	ok(t, f.Sync())
+	d.Fail(faultfs.Rule{Kinds: vfs.OpSyncDir, ThenDir: crashfs.DropUnsyncedNames})
+	is(t, d.SyncDir("."), syscall.EIO)
+	ok(t, d.SyncDir("."))
+	equal(t, state(t, d), "f= ")
+	equal(t, state(t, inner.CrashClone(crashfs.KeepUnsynced)), "")
+}
+
 // ST-60: a full disk refuses what needs room, until there is some.
 func TestAFullDiskRefusesWhatNeedsRoom(t *testing.T) {
 	d := faultfs.New(crashfs.New())

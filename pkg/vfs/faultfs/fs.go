@@ -19,6 +19,9 @@ func (d *FS) do(op vfs.Op, needsRoom func() bool, inner func() error) error {
 			return err
 		}
 	}
+	if rule.ThenDir != nil && op.Kind == vfs.OpSyncDir {
+		rule.ThenDir(d.inner, op.Name)
+	}
 	return &fs.PathError{Op: op.Kind.String(), Path: op.Name, Err: rule.Err}
 }
 

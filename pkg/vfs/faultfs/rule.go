@@ -33,6 +33,9 @@ type Rule struct {
 	// Then is called with the wrapped file system's file after a failed
 	// operation of a file, as crashfs.DropUnsynced after a Sync.
 	Then func(inner vfs.File)
+	// ThenDir is called with the wrapped file system after a failed SyncDir, as
+	// crashfs.DropUnsyncedNames.
+	ThenDir func(inner vfs.FS, dir string)
 }
 
 // A Fault is a Rule in force.

@@ -49,7 +49,7 @@ type Line struct {
 	Acked     [][3]int64       `json:"acked,omitempty"` // number of the record, partition, offset
 	Committed map[string]int64 `json:"committed,omitempty"`
 
-	Partitions []int `json:"partitions"`
+	Partitions []int `json:"partitions,omitempty"`
 	Owned      []int `json:"owned,omitempty"`
 	Lost       bool  `json:"lost,omitempty"`
 

@@ -1,0 +1,74 @@
+package commitlog
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/dozekafka/doze-kafka/pkg/segment"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+)
+
+// failedName is the file that says that an fsync of the partition has failed.
+// After that the page cache may hold batches that count as written and are on
+// no disk: the next process reads them, its fsyncs succeed, and a power cut
+// takes what they had promised (ST-61). A power cut before that needs no such file, so that it is never synced.
+const failedName = "fsync-failed"
+
+// noteFailure leaves word for the next open. Where the disk refuses even that, the log has told of the failure.
+func (l *Log) noteFailure() {
+	f, err := l.o.FS.OpenFile(l.path(failedName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		l.logger().Error("there is no word of the failed fsync for the next start", "error", err)
+	}
+}
+
+// failedBefore says whether a process before this one has left word.
+func failedBefore(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == failedName })
+}
+
+// rescue writes the newest segment's log anew after a failed fsync, from the
+// page cache to other pages, which reach the disk. Older segments were synced
+// before their successors were made, and all other files can be made again or
+// missed. An error leaves everything as it was.
+func (l *Log) rescue(base int64) error {
+	name := l.path(segment.FileName(base, segment.LogSuffix))
+	err := copySynced(l.o.FS, name+cleanedSuffix, name)
+	if err == nil {
+		err = l.o.FS.Rename(name+cleanedSuffix, name) // the first flush syncs the directory (ST-54)
+	}
+	if err != nil {
+		_ = l.o.FS.Remove(name + cleanedSuffix) // the next open does, if need be
+		return err
+	}
+	l.logger().Warn("an fsync had failed: the newest segment has been written anew")
+	return l.removeFile(failedName)
+}
+
+// copySynced copies a file. The copy is durable before it takes the place of
+// the original: without that a power cut could leave the name without the batches that were durable before.
+func copySynced(fsys vfs.FS, to, from string) error {
+	src, err := fsys.OpenFile(from, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }() // only read
+	dst, err := fsys.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	size, err := src.Size()
+	if err == nil {
+		_, err = io.Copy(io.NewOffsetWriter(dst, 0), io.NewSectionReader(src, 0, size))
+	}
+	if err == nil {
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}
