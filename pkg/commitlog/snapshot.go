@@ -19,7 +19,7 @@ const snapshotSuffix = ".snapshot"
 // below the base of the active segment, which is where an open after an unclean
 // stop begins. After a roll that is the one before, in case the newest is torn: every
 // segment but the last was durable before its successor, so that a recovered log never ends
-// before its newest roll.
+// before its newest roll. While the name of the active segment is not durable, one more stays.
 const keptSnapshots = 2
 
 // saveSnapshotLocked writes the state at the end of the log, also an empty
@@ -32,6 +32,7 @@ func (l *Log) saveSnapshotLocked() error {
 	if l.saved == at.Offset {
 		return nil // a roll that is tried again
 	}
+	named := !l.dirty.dir && !l.syncing
 	if err := l.writeFileLocked(segment.FileName(at.Offset, snapshotSuffix), l.producers.Encode(nil, at)); err != nil {
 		return err
 	}
@@ -39,20 +40,22 @@ func (l *Log) saveSnapshotLocked() error {
 		l.snapshots = append(l.snapshots, at.Offset)
 	}
 	l.saved = at.Offset
-	l.pruneSnapshotsLocked()
+	l.pruneSnapshotsLocked(named)
 	return nil
 }
 
-// pruneSnapshotsLocked removes the snapshots that no open would take.
-func (l *Log) pruneSnapshotsLocked() {
-	start := int64(-1) // where an open after an unclean stop begins
+// pruneSnapshotsLocked removes the snapshots that no open would take. named
+// says that the name of the active segment is durable. As long as it is not, a
+// power cut may take it, and the open after it begins with the segment before.
+func (l *Log) pruneSnapshotsLocked(named bool) {
+	start, before := int64(-1), int64(-1) // where an open after an unclean stop begins, and where it would
 	for _, s := range l.snapshots {
 		if s <= l.active.base {
-			start = s
+			start, before = s, start
 		}
 	}
 	l.snapshots = slices.DeleteFunc(l.snapshots, func(s int64) bool {
-		if s == start || s == l.saved {
+		if s == start || s == l.saved || s == before && !named {
 			return false
 		}
 		// One that comes back after a power cut is as good as it was.
