@@ -10,6 +10,7 @@ import (
 
 var (
 	_ = judge.Register("txn-produce", txnProduce)
+	_ = judge.Register("txn-produce-refused", txnProduceRefused)
 	_ = judge.Register("txn-produce-sequences", txnProduceSequences)
 	_ = judge.Register("txn-produce-several", txnProduceSeveral)
 	_ = judge.Register("txn-fencing", txnFencing)
@@ -35,9 +36,6 @@ func txnProduce(e *judge.Env) {
 		describe("nothing yet")
 		do("not added", p.produce(topic, 0, 0, fmt.Sprintf("v%d not added", v)))
 		describe("not added")
-		// What was refused is remembered: "after a refusal" is what came after its sequence.
-		p.opens(e, topic, 0)
-		do("added after a refusal, sequence 1", p.produce(topic, 0, 1, fmt.Sprintf("v%d refused before", v)))
 		p = newTxn(e, fmt.Sprint("v", v))
 		p.opens(e, topic, 0, 1)
 		do("added", p.produce(topic, 0, 0, fmt.Sprintf("v%d added", v)))
@@ -59,8 +57,6 @@ func txnProduce(e *judge.Env) {
 		zero := p.produce(topic, 1, 0, fmt.Sprintf("v%d acks 0", v))
 		zero.Acks = 0
 		do("acks 0", zero)
-		do("added, epoch +1", p.later(1).produce(topic, 0, 0, "a"))
-		do("a batch of no transaction after a refusal", p.sends(part{topic, 0, judge.Values("plain").Idempotent(p.id, p.epoch, 2).Bytes()}))
 		c.Do(fmt.Sprintf("v%d the end of the log while it is open", v), 7, committedEnd(topic, -1))
 		for _, commit := range []bool{true, false} {
 			s := fmt.Sprintf("after commit %t", commit)
@@ -79,6 +75,24 @@ func txnProduce(e *judge.Env) {
 	c.Do("the log", 13, fetchPartitions(topic, from(0, 0), from(1, 0), from(2, 0), from(3, 0)))
 	c.Do("the log, committed", 13, committedFetch(topic, from(0, 0), from(1, 0), from(2, 0), from(3, 0)))
 	c.Do("producers", 0, describeProducers(topic, 0, 1, 2, 3), sortedProducers)
+}
+
+// txnProduceRefused has Kafka remember the lowest sequence of what the coordinator has refused: nothing of a later one is let in before it.
+func txnProduceRefused(e *judge.Env) {
+	awaitTransactions(e)
+	topic := e.CreateTopic("t", 2)
+	c := e.Conn()
+	for v := int16(9); v <= 13; v++ {
+		do := func(s string, req *kmsg.ProduceRequest) { c.Do(fmt.Sprintf("v%d %s", v, s), v, req) }
+		p := newTxn(e, fmt.Sprint("v", v))
+		do("not added", p.produce(topic, 0, 0, fmt.Sprintf("v%d first", v)))
+		p.opens(e, topic, 0, 1)
+		do("added, the next sequence", p.produce(topic, 0, 1, fmt.Sprintf("v%d next", v)))
+		do("added, its sequence", p.produce(topic, 0, 0, fmt.Sprintf("v%d first", v)))
+		do("of a later epoch", p.later(1).produce(topic, 0, 0, fmt.Sprintf("v%d later", v)))
+		do("a batch of no transaction", p.sends(part{topic, 0, judge.Values("plain").Idempotent(p.id, p.epoch, 2).Bytes()}))
+		p.doEnd(e, c, fmt.Sprintf("v%d end", v), endOf(v), true)
+	}
 }
 
 // endOf is the EndTxn of clients with a version of Produce.

@@ -37,11 +37,13 @@ func txnTimeouts(e *judge.Env) {
 		run := func(label string, then func(p txnProducer, s string)) {
 			s := fmt.Sprintf("v%d %s", v, label)
 			p := short(fmt.Sprintf("v%d-%s", v, label), 1000)
-			p.opens(e, topic, 0)
-			c.Do(s+": produces", v, p.produce(topic, 0, 0, s))
-			e.Quiet(3, p.addGroup(g))
-			e.Quiet(3, p.commitOffsets(g, topic, offsetOf(0, 1, s)))
-			within(c, s, 600*time.Millisecond, 5*time.Second, func() { awaitTxn(e, p.name, "CompleteAbort") })
+			within(c, s, 950*time.Millisecond, 10*time.Second, func() {
+				p.opens(e, topic, 0)
+				c.Do(s+": produces", v, p.produce(topic, 0, 0, s))
+				e.Quiet(3, p.addGroup(g))
+				e.Quiet(3, p.commitOffsets(g, topic, offsetOf(0, 1, s)))
+				awaitTxn(e, p.name, "CompleteAbort")
+			})
 			c.Do(s+": described", 0, describeTxn(p.name))
 			then(p, s)
 			c.Do(s+": described at last", 0, describeTxn(p.name), judge.Hidden("Topics"))
@@ -71,7 +73,7 @@ func txnTimeouts(e *judge.Env) {
 	c.Do("offsets", 8, stableOffsets(g, nil))
 	// What is done in a transaction does not make it longer.
 	p := short("busy", 1500)
-	within(c, "busy", time.Second, 5*time.Second, func() {
+	within(c, "busy", 1400*time.Millisecond, 10*time.Second, func() {
 		for i := range int32(6) {
 			p.writes(e, topic, 1, i, fmt.Sprint("busy ", i))
 			time.Sleep(150 * time.Millisecond)
@@ -116,12 +118,13 @@ func txnRestart(e *judge.Env) {
 	aborted.writes(e, topic, 0, 0, "aborted")
 	committed = committed.doEnd(e, c, "committed", newEnd, true)
 	aborted = aborted.doEnd(e, c, "aborted", newEnd, false)
+	epochs := judge.Hidden("LeaderEpoch", "CoordinatorEpoch") // Kafka has one or two more with each start
 	look := func(s string) {
 		c.Do(s+": described", 0, describeTxn(empty.name, open.name, committed.name, aborted.name), judge.Hidden("Topics"))
-		c.Do(s+": the log", 13, committedFetch(topic, from(0, 0)))
-		c.Do(s+": the log, uncommitted", 13, fetch(topic, 0))
-		c.Do(s+": the end", 7, committedEnd(topic, -1))
-		c.Do(s+": producers", 0, describeProducers(topic, 0), sortedProducers)
+		c.Do(s+": the log", 13, committedFetch(topic, from(0, 0)), epochs)
+		c.Do(s+": the log, uncommitted", 13, fetch(topic, 0), epochs)
+		c.Do(s+": the end", 7, committedEnd(topic, -1), epochs)
+		c.Do(s+": producers", 0, describeProducers(topic, 0), sortedProducers, epochs)
 		c.Do(s+": offsets", 8, stableOffsets(g, nil), allOffsets)
 	}
 	look("before")
@@ -142,5 +145,5 @@ func txnRestart(e *judge.Env) {
 	empty.doEnd(e, c, "empty commits", newEnd, true)
 	aborted.doEnd(e, c, "aborted commits", newEnd, true)
 	look("at last")
-	c.Do("the other partition", 13, committedFetch(topic, from(1, 0)))
+	c.Do("the other partition", 13, committedFetch(topic, from(1, 0)), epochs)
 }
