@@ -100,7 +100,8 @@ func (l *Log) rebuildAborted(p *part, cause error) error {
 }
 
 // rebuildAbortedLocked finds the part's aborts in its batches, and where the
-// transactions began in the batches from the newest snapshot before it on.
+// transactions began in the batches from the newest snapshot before it on. It goes on with
+// the parts that follow as long as theirs are not known either, so that one walk serves all.
 func (l *Log) rebuildAbortedLocked(p *part, cause error) error {
 	if err := l.endedErr(); err != nil {
 		return err
@@ -110,36 +111,60 @@ func (l *Log) rebuildAbortedLocked(p *part, cause error) error {
 	if i < 0 {
 		return errGone
 	}
-	s, err := l.open(p)
-	if err != nil {
-		return err
-	}
-	if _, known := s.AbortedKnown(); known {
-		return nil // somebody else was faster
+	if known, err := l.abortedKnown(p); known || err != nil {
+		return err // somebody else was faster
 	}
 	state, from := l.newestSnapshot(parts[0].base, p.base)
 	if state == nil {
 		state, from = new(producer.State), parts[0].base
 	}
-	var found []segment.AbortedTxn
-	for j := max(find(parts, from), 0); j <= i; j++ {
-		found = found[:0]
-		err := l.walkPart(parts[j], from, func(b record.Batch) {
-			// A batch that is unreadable has been told of when the log was opened.
-			if aborted, err := state.Update(b); err == nil && aborted != nil {
-				found = append(found, segment.AbortedTxn(*aborted))
-			}
-		})
-		if errors.Is(err, kerr.CorruptMessage) {
-			l.logger().Error("aborted transactions are not known in full", "error", l.readError(parts[j], err))
-		} else if err != nil {
-			return l.readError(parts[j], err)
+	for j := max(find(parts, from), 0); j < len(parts); j++ {
+		known, err := l.abortedKnown(parts[j])
+		if err != nil {
+			return err
 		}
+		if j > i && known {
+			break
+		}
+		found, err := l.abortsOf(state, parts[j], from)
+		if err != nil {
+			return err
+		}
+		if known || j < i && parts[j].base < from {
+			continue
+		}
+		parts[j].opened.Load().SetAborted(found)
+		l.logger().Warn("the index of aborted transactions is rebuilt from the log",
+			"segment", segment.FileName(parts[j].base, segment.TxnIndexSuffix), "entries", len(found), "cause", cause)
 	}
-	s.SetAborted(found)
-	l.logger().Warn("the index of aborted transactions is rebuilt from the log",
-		"segment", segment.FileName(p.base, segment.TxnIndexSuffix), "entries", len(found), "cause", cause)
 	return nil
+}
+
+func (l *Log) abortedKnown(p *part) (bool, error) {
+	s, err := l.open(p)
+	if err != nil {
+		return false, err
+	}
+	_, known := s.AbortedKnown()
+	return known, nil
+}
+
+// abortsOf shows the batches of a part from an offset on to state, and collects what they abort.
+func (l *Log) abortsOf(state *producer.State, p *part, from int64) (found []segment.AbortedTxn, err error) {
+	err = l.walkPart(p, from, func(b record.Batch) {
+		// A batch that is unreadable has been told of when the log was opened.
+		if aborted, err := state.Update(b); err == nil && aborted != nil {
+			found = append(found, segment.AbortedTxn(*aborted))
+		}
+	})
+	if errors.Is(err, kerr.CorruptMessage) {
+		l.logger().Error("aborted transactions are not known in full", "error", l.readError(p, err))
+		return found, nil
+	}
+	if err != nil {
+		return nil, l.readError(p, err)
+	}
+	return found, nil
 }
 
 // walkPart shows the batches of a part from an offset on to visit: of a control

@@ -199,6 +199,41 @@ func TestPowerCutInARebuildOfATransactionIndex(t *testing.T) {
 	}
 }
 
+// ST-8: where the indexes of many segments are missing, the log is walked once for all of them.
+func TestManyTransactionIndexesAreRebuiltInOneWalk(t *testing.T) {
+	disk := faultfs.New(crashfs.New())
+	l := mustOpen(t, testOptions(disk, 1))
+	for i := range int32(40) {
+		transact(t, l, 1, i, 10)
+		end(t, l, Marker{ProducerID: 1, Commit: i%2 == 0})
+		if err := l.Roll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, l)
+	for i := range 40 {
+		if err := disk.Remove(fmt.Sprintf("%s/%020d.txnindex", testDir, 2*i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := testOptions(disk, 2)
+	o.Clean = true
+	l = openNew(t, o)
+	before := disk.Count(vfs.OpRead)
+	for i := range int64(40) {
+		want := []AbortedTransaction{}
+		if i%2 == 1 {
+			want = append(want, AbortedTransaction{1, 2 * i})
+		}
+		if got := abortedAt(t, l, 2*i, 1<<20); !slices.Equal(got, want) {
+			t.Errorf("segment %d: %v, want %v", i, got, want)
+		}
+	}
+	if reads := disk.Count(vfs.OpRead) - before; reads > 40*25 {
+		t.Errorf("%d reads for 40 segments", reads)
+	}
+}
+
 func resize(d vfs.FS, name string, size int64) error {
 	f, err := d.OpenFile(name, 2, 0)
 	if err != nil {

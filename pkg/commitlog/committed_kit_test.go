@@ -92,7 +92,7 @@ func checkCommitted(t testing.TB, l *Log, what string) {
 	}
 	var want []int64
 	for _, b := range all {
-		if b.BaseOffset() < at.LastStable && !b.Control() && !(b.Transactional() && isAborted(txns, b)) {
+		if b.BaseOffset() < at.LastStable && !b.Control() && (!b.Transactional() || !isAborted(txns, b)) {
 			want = append(want, b.BaseOffset())
 		}
 	}
