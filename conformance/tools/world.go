@@ -27,6 +27,7 @@ type world struct {
 	client  *kgo.Client
 	admin   *kadm.Client
 	members map[string]*member
+	open    []*kgo.Client // with a transaction that nobody ends
 }
 
 // member is a client that has joined a group and reads until it leaves.
@@ -48,6 +49,9 @@ func (w *world) close() {
 	for _, m := range w.members {
 		m.leave()
 	}
+	for _, c := range w.open {
+		c.Close()
+	}
 	w.client.Close()
 }
 
@@ -62,7 +66,8 @@ func (w *world) do(ctx context.Context, s step) error {
 		run  func(context.Context, []string) error
 	}{
 		"topic": {2, w.topic}, "produce": {3, w.produce}, "member": {3, w.join}, "leave": {1, w.leave}, "await": {3, w.await}, "commit": {2, w.commit},
-		"file": {1, func(_ context.Context, a []string) error { return w.file(a[0], s.input) }},
+		"transaction": {4, w.transaction},
+		"file":        {1, func(_ context.Context, a []string) error { return w.file(a[0], s.input) }},
 	}
 	verb, ok := verbs[args[0]]
 	if !ok {
@@ -205,6 +210,35 @@ func (w *world) commit(ctx context.Context, args []string) error {
 		offsets.Add(kadm.Offset{Topic: topic, Partition: int32(p), At: o, LeaderEpoch: -1})
 	}
 	return w.admin.CommitAllOffsets(ctx, args[0], offsets)
+}
+
+// transaction: id topic partition count [commit|abort]. Without an end it stays open.
+func (w *world) transaction(ctx context.Context, args []string) error {
+	partition, err := strconv.ParseInt(args[2], 10, 32)
+	if err != nil {
+		return err
+	}
+	count, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.addr), kgo.TransactionalID(args[0]), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		return err
+	}
+	w.open = append(w.open, client)
+	if err := client.BeginTransaction(); err != nil {
+		return err
+	}
+	for i := range count {
+		if err := client.ProduceSync(ctx, &kgo.Record{Topic: args[1], Partition: int32(partition), Value: fmt.Appendf(nil, "%s-%d", args[0], i)}).FirstErr(); err != nil {
+			return err
+		}
+	}
+	if len(args) == 4 {
+		return nil
+	}
+	return client.EndTransaction(ctx, args[4] == "commit")
 }
 
 // file: name, and its lines as input.
