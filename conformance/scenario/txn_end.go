@@ -18,8 +18,8 @@ func txnEnd(e *judge.Env) {
 			return p.doEnd(e, c, fmt.Sprintf("v%d %s, commit %t", v, s, commit), v, commit)
 		}
 		name := e.Name(fmt.Sprint("v", v))
-		do(txnProducer{"", 1, 0}, "empty id", true)
-		do(txnProducer{name + "-unknown", 1, 0}, "unknown id", true)
+		do(txnProducer{"", anotherID, 0}, "empty id", true)
+		do(txnProducer{name + "-unknown", anotherID, 0}, "unknown id", true)
 		for _, commit := range []bool{true, false} {
 			p := newTxn(e, fmt.Sprintf("v%d-%t", v, commit))
 			do(p.as(anotherID), "Empty, another producer id", commit)

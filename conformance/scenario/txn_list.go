@@ -173,7 +173,7 @@ func txnMarkers(e *judge.Env) {
 		none := kmsg.NewPtrWriteTxnMarkersRequest()
 		c.Do(fmt.Sprintf("v%d none", v), v, none)
 		m := kmsg.NewWriteTxnMarkersRequestMarker()
-		m.ProducerID = 1
+		m.ProducerID = anotherID
 		none.Markers = append(none.Markers, m)
 		c.Do(fmt.Sprintf("v%d no topics", v), v, none)
 		t := kmsg.NewWriteTxnMarkersRequestMarkerTopic()
