@@ -19,18 +19,21 @@ type Report struct {
 	Sane    int            // index files that passed the sanity check, or are empty
 	Batches map[string]int // by codec
 	Counted int            // sum of the batches' own record counts
-	Records int            // records that deep iteration found
+	Records int            // records that deep iteration found, markers among them
+	Markers int            // those that commit or abort
+	Aborted int            // entries of transaction indexes
 	Trouble []string       // every line that is not known to be harmless
 }
 
 // Mode is what the tool is asked to do.
 type Mode []string
 
-// The three ways the files are checked. DeepIteration is for .log files, the others for .index and .timeindex.
+// The ways the files are checked. DeepIteration is for .log files, SanityCheck and VerifyIndex for .index and .timeindex, Print for .txnindex.
 var (
 	DeepIteration = Mode{"--deep-iteration"}
 	SanityCheck   = Mode{"--index-sanity-check"} // the check that Kafka makes at its start
 	VerifyIndex   = Mode{"--verify-index-only"}  // every entry against the batches of the log
+	Print         = Mode{}
 )
 
 // Dump runs the tool over files. What it complains about is in the report; an error means that it did not run.
@@ -51,6 +54,8 @@ var (
 	sane     = regexp.MustCompile(`^\S+ (passed sanity check\.|is empty\.)$`)
 	batch    = regexp.MustCompile(`^baseOffset: \d+ lastOffset: \d+ count: (\d+) .* position: \d+ CreateTime: \d+ size: \d+ magic: 2 compresscodec: (\w+) crc: \d+ isvalid: true$`)
 	record   = regexp.MustCompile(`^\| offset: \d+ CreateTime: \d+ keySize: -?\d+ valueSize: -?\d+ sequence: -?\d+ headerKeys: \[.*\]$`)
+	marker   = regexp.MustCompile(`^\| offset: \d+ CreateTime: \d+ keySize: 4 valueSize: 6 sequence: -1 headerKeys: \[\] endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: \d+$`)
+	aborted  = regexp.MustCompile(`^version: 0 producerId: \d+ firstOffset: \d+ lastOffset: \d+ lastStableOffset: \d+$`)
 	// The tool starts every file at offset -1, so the first record of every segment but the first is "not consecutive" for it, in a segment of
 	// Apache Kafka as well. Only that one pair is passed over, and only for a segment that starts there.
 	nonConsecutive = regexp.MustCompile(`^Non-consecutive offsets in (\S+)$`)
@@ -75,6 +80,11 @@ func parse(out kafka.Output, exit error) (Report, error) {
 			r.Sane++
 		case record.MatchString(line):
 			r.Records++
+		case marker.MatchString(line):
+			r.Records++
+			r.Markers++
+		case aborted.MatchString(line):
+			r.Aborted++
 		case batch.MatchString(line):
 			m := batch.FindStringSubmatch(line)
 			n, err := strconv.Atoi(m[1])
