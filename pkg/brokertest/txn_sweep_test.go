@@ -1,9 +1,7 @@
 package brokertest_test
 
 import (
-	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -24,8 +22,6 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
-
-var txnSeed = flag.Uint64("txn.seed", 0, "of the sweeps over transactions; 0: another one each time")
 
 // What a client knows of the outcome of a transaction.
 type outcome int
@@ -437,8 +433,7 @@ func offsetOf(t *testing.T, b *brokertest.Broker, partition int32, isolation int
 // transactions, and each is wholly in or wholly out, offsets included.
 func TestTransactionsAreWholeAfterACutAtAnyStep(t *testing.T) {
 	const every = 15
-	seed := cmp.Or(*txnSeed, rand.Uint64())
-	t.Logf("seed %d", seed)
+	seed := sweepSeedOf(t, 0)
 	cuts, steps := txnWorkload(t, seed, 80, every)
 	checked := 0
 	for _, c := range cuts {
