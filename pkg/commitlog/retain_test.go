@@ -9,6 +9,7 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/segment"
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
 
 // retained is a log of 10 batches, segments at 0, 8 and 16, whose newest records have the times 1031, 1071, 1091.
@@ -200,5 +201,41 @@ func TestRoll(t *testing.T) {
 	mustAppend(t, l, spec{})
 	if empty := openNew(t, testOptions(crashfs.New(), 1)); empty.Roll() != nil || names(t, empty.o.FS) != "" {
 		t.Error("an empty log was rolled")
+	}
+}
+
+// ST-9: before an open after a kill, or the sweep of a log that is not open, removes
+// segments, the directory is synced: the name of their successor may be of a process that was killed.
+func TestNamesAreDurableBeforeWhatLiesBelowTheStartGoes(t *testing.T) {
+	for what, trim := range map[string]func(Options) error{
+		"open": func(o Options) error {
+			l, err := Open(o)
+			if err == nil {
+				l.Abandon()
+			}
+			return err
+		},
+		"closed": func(o Options) error { return TrimClosed(&o) },
+	} {
+		inner := crashfs.New()
+		l := mustOpen(t, testOptions(inner, 1))
+		mustAppend(t, l, spec{})
+		if err := l.Roll(); err != nil {
+			t.Fatal(err)
+		}
+		l.Abandon() // killed: nothing has synced the name of the new segment
+		disk := faultfs.New(inner)
+		var ops []string
+		disk.OnOp(func(op vfs.Op) {
+			if op.Kind&(vfs.OpSyncDir|vfs.OpRemove) != 0 {
+				ops = append(ops, op.Kind.String())
+			}
+		})
+		if err := trim(startingAt(testOptions(disk, 2), 1)); err != nil {
+			t.Fatal(what, err)
+		}
+		if len(ops) < 3 || ops[0] != vfs.OpSyncDir.String() || ops[1] != vfs.OpRemove.String() || ops[len(ops)-1] != vfs.OpSyncDir.String() {
+			t.Errorf("%s: %v", what, ops)
+		}
 	}
 }
