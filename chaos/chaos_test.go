@@ -32,7 +32,7 @@ const (
 )
 
 // ST-50, ST-53, ST-55, ST-73, ST-74: the real broker is killed at any instant, also before it is ready and twice in a row, under idempotent producers
-// with acks=1 and acks=all, consumers in a group that commit, and topics that are made, altered, grown, trimmed and deleted. All that was acknowledged
+// with acks=1 and acks=all, transactional ones, consumers in a group that commit, and topics that are made, altered, grown, trimmed and deleted. All that was acknowledged
 // is there, once, in order; and after a clean stop, too.
 func TestNothingAcknowledgedIsLostInChaos(t *testing.T) {
 	c := newChaos(t)
@@ -42,6 +42,9 @@ func TestNothingAcknowledgedIsLostInChaos(t *testing.T) {
 	}
 	if !c.prepare() {
 		t.Fatal(c.errs)
+	}
+	if err := c.makeExactly(); err != nil {
+		t.Fatal(err)
 	}
 	work := c.load()
 	for left := time.Duration(*seconds) * time.Second; left > 0 && !t.Failed(); left -= round {
@@ -76,6 +79,8 @@ type chaos struct {
 	kills   int
 	unready int // of them before the broker was ready
 	last    *history.Check
+
+	transactions transactions
 }
 
 func newChaos(t *testing.T) *chaos {
@@ -111,6 +116,9 @@ func (c *chaos) load() (work []func(stop <-chan struct{})) {
 		work = append(work, c.newIdempotent(id).work, c.newPasser(10+id).work)
 		rng, of := c.run.rng(), c.run.rng()
 		work = append(work, func(stop <-chan struct{}) { c.franz(20+id, rng, stop) }, func(stop <-chan struct{}) { c.members(of, stop) })
+	}
+	for id := range exactlyProducers {
+		work = append(work, (&transactor{run: c.run, x: &c.transactions, id: id}).work)
 	}
 	p, rng := c.peer(), c.run.rng()
 	return append(work, func(stop <-chan struct{}) { c.admin(p, rng, stop) })
@@ -166,6 +174,9 @@ func (c *chaos) verifyAll(t *testing.T, when string) {
 		t.Errorf("%s: %v", when, err)
 	}
 	c.last = check
+	if err := c.verifyTransactions(&c.transactions); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
 	for _, v := range check.Violations[:min(10, len(check.Violations))] {
 		t.Errorf("%s: %v", when, v)
 	}
