@@ -208,7 +208,7 @@ func TestOffsetsAreCommittedWithTheTransaction(t *testing.T) {
 					produceTo(t, b, "in", 10)
 					s, err := kgo.NewGroupTransactSession(append([]kgo.Opt{kgo.SeedBrokers(b.Addr()), kgo.Dialer(b.Net.Dial), kgo.TransactionalID("tx"),
 						kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-						kgo.RequireStableFetchOffsets(), kgo.DefaultProduceTopic("demo")}, opts...)...)
+						kgo.DefaultProduceTopic("demo")}, opts...)...)
 					noError(t, err)
 					defer s.Close()
 					read := 0
