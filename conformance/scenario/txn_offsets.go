@@ -184,7 +184,7 @@ func txnStagedOffsets(e *judge.Env) {
 	// Two of one partition: the later commit wins, whichever was staged first.
 	stage("p stages 2", p, 2, 50)
 	stage("q stages 2", q, 2, 60)
-	q = q.doEnd(e, c, "q commits first", newEnd, true)
+	q.doEnd(e, c, "q commits first", newEnd, true)
 	p = p.doEnd(e, c, "p commits second", newEnd, true)
 	look("both committed")
 	stage("p stages what it aborts", p, 1, 70)
