@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/dozekafka/doze-kafka/pkg/brokertest"
+	"github.com/dozekafka/doze-kafka/pkg/config"
 	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
@@ -261,4 +262,33 @@ func committedOf(t *testing.T, b *brokertest.Broker, group, topic string) int64 
 	}
 	noError(t, kerr.ErrorForCode(p.ErrorCode))
 	return p.Offset
+}
+
+// TX-7: a transactional id that nobody uses is forgotten (transactional.id.expiration.ms), also over a restart, and may come back.
+func TestATransactionalIDExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := brokertest.Start(t, func(s *config.Settings) { s.TransactionalIDExpirationMs = 3 * 3600 * 1000 })
+		_, err := newPeer(t, b).create("demo", 1)
+		noError(t, err)
+		noError(t, transact(t, transactional(b, "tx"), true, "a", 0))
+		described := func() error {
+			req := kmsg.NewPtrDescribeTransactionsRequest()
+			req.TransactionalIDs = []string{"tx"}
+			return kerr.ErrorForCode(ask[*kmsg.DescribeTransactionsResponse](newPeer(t, b), req).TransactionStates[0].ErrorCode)
+		}
+		<-time.After(2 * time.Hour)
+		noError(t, described())
+		<-time.After(150 * time.Minute)
+		if err := described(); !errors.Is(err, kerr.TransactionalIDNotFound) {
+			t.Errorf("described after its time: %v", err)
+		}
+		b = b.Restart()
+		if err := described(); !errors.Is(err, kerr.TransactionalIDNotFound) {
+			t.Errorf("described after a restart: %v", err)
+		}
+		noError(t, transact(t, transactional(b, "tx"), true, "b", 0))
+		if got := visible(t, b, 0); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("%q", got)
+		}
+	})
 }
