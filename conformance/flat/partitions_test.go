@@ -3,6 +3,7 @@
 package flat
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -93,8 +94,8 @@ func oneEach(t *testing.T, cl *kgo.Client, names []string, perTopic int) {
 	}
 }
 
-// segments opens the newest log file of each partition, to write at its end. The broker has ended, and the data is thrown away.
-func segments(t *testing.T, dir string) (open []*os.File) {
+// appended opens the log files of all partitions and writes at their ends. The broker has ended, and the data is thrown away.
+func appended(t *testing.T, dir string) (open []*os.File) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "topic-*", "*.log"))
 	if err != nil || len(names) == 0 {
@@ -105,7 +106,6 @@ func segments(t *testing.T, dir string) (open []*os.File) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = f.Close() })
 		if _, err := f.Write(make([]byte, 79)); err != nil {
 			t.Fatal(err)
 		}
@@ -121,13 +121,13 @@ func bareSync(t *testing.T, dir string, workers int) {
 	for range workers {
 		wg.Go(func() {
 			for f := range files {
-				if err := unix.Fdatasync(int(f.Fd())); err != nil {
+				if err := errors.Join(unix.Fdatasync(int(f.Fd())), f.Close()); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
-	for _, f := range segments(t, dir) {
+	for _, f := range appended(t, dir) {
 		files <- f
 	}
 	close(files)
@@ -135,7 +135,11 @@ func bareSync(t *testing.T, dir string, workers int) {
 }
 
 func bareSyncfs(t *testing.T, dir string) {
-	segments(t, dir)
+	for _, f := range appended(t, dir) {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
