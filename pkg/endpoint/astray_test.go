@@ -2,8 +2,8 @@ package endpoint
 
 import (
 	"fmt"
-	"strings"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
