@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +44,12 @@ type process struct {
 
 var listening = regexp.MustCompile(`PLAINTEXT://(127\.0\.0\.1:\d+)`)
 
+// environment is the test's own, without what it says to this suite and not to a broker.
+func environment() []string {
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DOZE_KAFKA_") })
+	return append(own, asBroker+"=1")
+}
+
 // startProcess starts the program and returns when it is ready.
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
@@ -51,7 +58,7 @@ func startProcess(t *testing.T, args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{Cmd: exec.Command(exe, args...), log: new(bytes.Buffer), done: make(chan struct{})}
-	p.Env = append(os.Environ(), asBroker+"=1")
+	p.Env = environment()
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +187,7 @@ func TestSIGTERMEndsAWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, "--data-dir", t.TempDir(), "--listeners", "PLAINTEXT://127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--wait-for-endpoint")
-	cmd.Env = append(os.Environ(), asBroker+"=1")
+	cmd.Env = environment()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

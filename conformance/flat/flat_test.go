@@ -40,6 +40,7 @@ var listening = regexp.MustCompile(`listeners=\[PLAINTEXT://(\S+)\]`)
 func start(t *testing.T, binary, dir string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(binary, "--data-dir", dir, "--listeners", "PLAINTEXT://127.0.0.1:0", "--http-listen", "off")}
+	p.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DOZE_KAFKA_") }) // the tests' own
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := p.StderrPipe()
 	if err != nil {
@@ -238,7 +239,9 @@ func TestConnectionsAreSmall(t *testing.T) {
 	p := start(t, broker, dir)
 	fill(t, p.addr, 32<<20)
 	p.end(t, syscall.SIGTERM)
-	request := fetchAll()
+	p = start(t, broker, dir)
+	spread(t, p.addr)
+	p.end(t, syscall.SIGTERM)
 	for name, ask := range map[string]func(net.Conn) error{
 		"idle": func(c net.Conn) error {
 			if _, err := c.Write(apiVersions); err != nil {
@@ -251,13 +254,8 @@ func TestConnectionsAreSmall(t *testing.T) {
 			_, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(size[:])))
 			return err
 		},
-		"stuck": func(c net.Conn) error { // it takes the first bytes of the answer, and no more
-			if _, err := c.Write(request); err != nil {
-				return err
-			}
-			_, err := io.ReadFull(c, make([]byte, 100))
-			return err
-		},
+		"stuck":                   stuck(fetchAll("big", 1)),
+		"stuck at 100 partitions": stuck(fetchAll("spread", 100)),
 	} {
 		p := start(t, broker, dir)
 		scan(t, p.addr)
@@ -287,18 +285,49 @@ func TestConnectionsAreSmall(t *testing.T) {
 	}
 }
 
+// stuck takes the first bytes of the answer, and no more.
+func stuck(request []byte) func(net.Conn) error {
+	return func(c net.Conn) error {
+		if _, err := c.Write(request); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(c, make([]byte, 100))
+		return err
+	}
+}
+
+// spread produces 32 MB to the 100 partitions of a topic.
+func spread(t *testing.T, addr string) {
+	t.Helper()
+	cl := client(t, addr, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 100, 1, nil, "spread"); err != nil {
+		t.Fatal(err)
+	}
+	var records []*kgo.Record
+	for part := range int32(100) {
+		records = append(records, &kgo.Record{Topic: "spread", Partition: part, Value: make([]byte, 320<<10)})
+	}
+	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // apiVersions is a frame: ApiVersions v0, correlation id 1, no client id.
 var apiVersions = []byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff}
 
-// fetchAll is a frame that asks for 32 MB of the topic: Fetch v4, correlation id 1, no client id.
-func fetchAll() []byte {
-	const topic = "big"
+// fetchAll is a frame that asks for 32 MB of a topic: Fetch v4, correlation id 1, no client id.
+func fetchAll(topic string, partitions int) []byte {
 	b := []byte{0, 1, 0, 4, 0, 0, 0, 1, 0xff, 0xff}
 	b = append(b, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1) // replica -1, no wait, 1 byte
 	b = binary.BigEndian.AppendUint32(b, 32<<20)
 	b = append(b, 0, 0, 0, 0, 1, 0, byte(len(topic))) // read_uncommitted, one topic
 	b = append(b, topic...)
-	b = append(b, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) // partition 0 at offset 0
-	b = binary.BigEndian.AppendUint32(b, 32<<20)
+	b = binary.BigEndian.AppendUint32(b, uint32(partitions))
+	for i := range partitions {
+		b = binary.BigEndian.AppendUint32(b, uint32(i))
+		b = append(b, 0, 0, 0, 0, 0, 0, 0, 0) // offset 0
+		b = binary.BigEndian.AppendUint32(b, 32<<20)
+	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }

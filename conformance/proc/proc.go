@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,7 +20,8 @@ type Process struct {
 	err     error // of Wait; read after done is closed
 }
 
-// Start runs argv with env added to this process's environment. Output of both streams is appended to the file logPath, so that a
+// Start runs argv with env added to this process's environment, without the
+// DOZE_KAFKA_ variables in that: they are the tests' own, and a broker takes them for settings. Output of both streams is appended to the file logPath, so that a
 // restart on the same data keeps the history of the run before it.
 func Start(logPath string, env []string, argv ...string) (*Process, error) {
 	out, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -28,7 +30,7 @@ func Start(logPath string, env []string, argv ...string) (*Process, error) {
 	}
 	defer out.Close() //nolint:errcheck // the child holds its own descriptor; nothing was written through this one
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DOZE_KAFKA_") }), env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {

@@ -117,7 +117,7 @@ func (s *removedCode) caughtBy(t *testing.T) (string, error) {
 		return "", err
 	}
 	for _, pkg := range s.tests {
-		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=10m", "-overlay="+overlay, "./pkg/"+pkg)
+		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-failfast", "-timeout=5m", "-overlay="+overlay, "./pkg/"+pkg)
 		cmd.Dir = "../.."
 		out, err := cmd.CombinedOutput()
 		if err == nil {

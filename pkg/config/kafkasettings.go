@@ -52,9 +52,9 @@ func notNegative(v string) (string, error) {
 	return v, nil
 }
 
-// firstOf is the first of a list.
+// firstOf is the first item of a list that is not empty.
 func firstOf(v string) (string, error) {
-	first, _, _ := strings.Cut(v, ",")
+	first, _, _ := strings.Cut(strings.TrimLeft(v, ", "), ",")
 	return strings.TrimSpace(first), nil
 }
 
@@ -164,7 +164,7 @@ func (g *kafkaGiven) warn(byName map[string]property, used map[string]bool) {
 		slices.Sort(names)
 		g.warnings = append(g.warnings, "these Kafka properties have no effect here: "+strings.Join(names, ", "))
 	}
-	if dirs, ok := byName["log.dirs"]; ok && strings.Contains(dirs.value, ",") {
+	if dirs, ok := byName["log.dirs"]; ok && strings.Contains(strings.Trim(dirs.value, ", "), ",") {
 		g.warnings = append(g.warnings, dirs.by+"="+dirs.value+": there is one data directory, the first of these")
 	}
 }

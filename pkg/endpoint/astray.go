@@ -16,14 +16,24 @@ const (
 	connected = 30 * time.Second
 )
 
-// maxClients bounds the clients that are kept track of; further ones are not looked at.
+// maxClients bounds the clients that are kept track of. Beyond it those of
+// which nothing more is to be known make room, in no particular order.
 const maxClients = 1000
+
+// maxID bounds what is kept, and logged, of a client.id, in bytes.
+const maxID = 256
 
 // A Client is who asks: a program on a machine, on one listener.
 type Client struct {
 	Listener string
 	Host     netip.Addr
 	ID       string // client.id
+}
+
+// bounded is the client with a client.id of at most maxID bytes.
+func (c Client) bounded() Client {
+	c.ID = c.ID[:min(len(c.ID), maxID)]
+	return c
 }
 
 // An Astray is a client that was told an address and never came to it: most
@@ -65,13 +75,14 @@ func NewWatch(report func(Astray)) *Watch {
 
 // Told notes that a client has asked on a connection and was told an address.
 func (w *Watch) Told(c Client, conn uint64, address string) {
+	c = c.bounded()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t, known := w.clients[c]
 	switch {
 	case w.stopped || known && t.settled:
 		return
-	case !known && len(w.clients) >= maxClients:
+	case !known && len(w.clients) >= maxClients && !w.makeRoomLocked():
 		return
 	case !known:
 		c.ID = strings.Clone(c.ID) // it may be a part of the request
@@ -100,6 +111,7 @@ func (w *Watch) Came(c Client) {
 	if w.pending.Load() == 0 {
 		return
 	}
+	c = c.bounded()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t, ok := w.clients[c]; ok && !t.settled {
@@ -131,6 +143,17 @@ func (w *Watch) Stop() {
 			w.settleLocked(t)
 		}
 	}
+}
+
+// makeRoomLocked forgets a client that is settled, if there is one.
+func (w *Watch) makeRoomLocked() bool {
+	for c, t := range w.clients {
+		if t.settled {
+			delete(w.clients, c)
+			return true
+		}
+	}
+	return false
 }
 
 func (w *Watch) settleLocked(t *track) {

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +93,29 @@ func TestWatchIsBounded(t *testing.T) {
 			t.Errorf("%d clients are kept", len(w.clients))
 		}
 		w.Stop()
+	})
+}
+
+// FX-13: clients that came where they were told make room for those that ask after them.
+func TestASettledClientMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported := make(chan Astray, 1)
+		w := NewWatch(func(a Astray) { reported <- a })
+		defer w.Stop()
+		for i := range maxClients {
+			c := Client{ID: fmt.Sprint(i)}
+			w.Told(c, uint64(i), "a:1")
+			w.Came(c)
+		}
+		late := Client{ID: strings.Repeat("x", 2*maxID)}
+		w.Told(late, maxClients, "a:1")
+		w.Told(late, maxClients, "a:1")
+		if len(w.clients) != maxClients {
+			t.Errorf("%d clients are kept", len(w.clients))
+		}
+		if got := <-reported; got.ID != late.ID[:maxID] {
+			t.Errorf("reported %d bytes of the client.id", len(got.ID))
+		}
 	})
 }
 

@@ -26,20 +26,18 @@ type fetchCall struct {
 	asks    []fetchAsk    // what can be read
 	results []fetchResult // of asks, in their order, then of what is not there
 	header  fetchHeader
-	encoder fetchEncoder
+	files   []fileCut // scratch
 
 	wake    chan struct{}
 	timer   *time.Timer // of the long poll; real time
 	cancels []func()    // of the watches
 
-	out      server.Response
 	wait     func(context.Context)
 	response func() (*server.Response, error)
 }
 
 func newFetchCall(h *Handler) *fetchCall {
 	c := &fetchCall{h: h, wake: make(chan struct{}, 1)}
-	c.out.Release = c.recycle
 	c.wait = func(ctx context.Context) {
 		c.await(ctx)
 		c.read()
@@ -114,7 +112,7 @@ func (c *fetchCall) refuse(err *kerr.Error) {
 	}
 }
 
-// respond settles the session and encodes.
+// respond settles the session, hands the results to an answer, and is done.
 func (c *fetchCall) respond() (*server.Response, error) {
 	c.settle()
 	c.header.nodeID = c.h.NodeID
@@ -125,8 +123,10 @@ func (c *fetchCall) respond() (*server.Response, error) {
 			break
 		}
 	}
-	c.out.Parts = c.encoder.encode(&c.header, c.results)
-	return &c.out, nil
+	a := c.h.answers.Get().(*fetchAnswer)
+	c.files = a.take(&c.header, c.results, c.files)
+	c.recycle()
+	return &a.out, nil
 }
 
 func (c *fetchCall) releaseRegions() {
@@ -135,15 +135,11 @@ func (c *fetchCall) releaseRegions() {
 	}
 }
 
-// recycle lets all regions go, once, forgets the request and makes the call usable for another.
+// recycle forgets the request and makes the call usable for another.
 func (c *fetchCall) recycle() {
-	c.releaseRegions()
 	clear(c.asks)
 	clear(c.results)
-	clear(c.encoder.parts) // files
-	clear(c.encoder.files)
 	c.asks, c.results = c.asks[:0], c.results[:0]
-	c.out.Parts = nil
 	c.session.reset()
 	c.req, c.body = nil, nil
 	select {

@@ -3,6 +3,7 @@ package handler
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/dozekafka/doze-kafka/pkg/commitlog"
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
@@ -40,6 +41,12 @@ const (
 	flexibleFrom = 12 // the first flexible version
 	topicIDsFrom = 13 // the first version with topic ids in place of names (KIP-516)
 	leadersFrom  = 16 // the first version that tells the leader with some errors (KIP-951)
+)
+
+// What a response and each of its partitions take as a rule, in bytes.
+const (
+	headerRoom    = 64
+	partitionRoom = 44
 )
 
 // fetchHeader is the response without its topics.
@@ -115,7 +122,8 @@ type fileCut struct {
 
 // encode returns the parts of the body, valid until the next encode.
 func (e *fetchEncoder) encode(h *fetchHeader, results []fetchResult) []server.Part {
-	e.buf, e.files = e.buf[:0], e.files[:0]
+	e.buf = slices.Grow(e.buf[:0], headerRoom+partitionRoom*len(results)) // at once: a client that does not read holds it
+	e.files = slices.Grow(e.files[:0], len(results))
 	flexible := h.version >= flexibleFrom
 	e.int32(0) // throttle_time_ms
 	if h.version >= 7 {
@@ -245,7 +253,7 @@ func uvarintLen(v uint32) int {
 
 // assemble cuts the bytes where files go. It comes last, because buf may move while it grows.
 func (e *fetchEncoder) assemble() []server.Part {
-	e.parts = e.parts[:0]
+	e.parts = slices.Grow(e.parts[:0], 2*len(e.files)+1) // exactly: a client that does not read holds it
 	from := 0
 	for _, f := range e.files {
 		e.parts = append(e.parts, server.Part{Bytes: e.buf[from:f.at:f.at]},

@@ -47,8 +47,8 @@ type Handler struct {
 	byKey []api // by API key; the zero api is not spoken
 	// The pools are per Handler, not per process: what they hold has channels
 	// and timers, which a testing/synctest bubble does not let out.
-	produces, fetches sync.Pool
-	replicas          []int32 // the replicas of every partition; not to be changed
+	produces, fetches, answers sync.Pool
+	replicas                   []int32 // the replicas of every partition; not to be changed
 }
 
 var _ server.Handler = (*Handler)(nil)
@@ -64,6 +64,7 @@ func New(d Deps) *Handler {
 	}
 	h.produces.New = func() any { return newProduceCall(h) }
 	h.fetches.New = func() any { return newFetchCall(h) }
+	h.answers.New = func() any { return newFetchAnswer(h) }
 	return h
 }
 

@@ -184,6 +184,7 @@ func (s *Store) commit(batch []*call) (sticky error) {
 		return nil
 	}
 	s.o.Logger.Error("meta.db: a commit failed; topics, groups and transactions can't be changed until the broker is restarted", "error", err)
+	s.noteFailure()
 	return err
 }
 

@@ -77,6 +77,9 @@ func Open(o Options) (*Store, error) {
 		}
 		o.Start = nil // done
 	}
+	if err := rescue(o.Path); err != nil {
+		return nil, err
+	}
 	s := &Store{o: o}
 	s.idle.L = &s.mu
 	if s.o.Logger == nil {

@@ -39,6 +39,29 @@ var traced = regexp.MustCompile(`(?m)\b(fsync|fdatasync|pwrite64|rename|renameat
 // ST-2, ST-70: seen from outside, by strace: a new file is synced before it has its name, its name is synced, and each commit syncs
 // its pages, then the page that makes them seen.
 func TestEveryCommitIsSynced(t *testing.T) {
+	calls := trace(t, newPath(t))
+	commit := []string{"pwrite64 meta.db", "sync meta.db", "pwrite64 meta.db", "sync meta.db"}
+	want := slices.Concat([]string{"pwrite64 new", "sync new", "rename", "sync directory"}, commit, commit)
+	// bbolt syncs the empty file that it has made, too.
+	if at := slices.Index(calls, "rename"); at < 2 || !slices.Equal(calls[at-2:], want) {
+		t.Errorf("the calls are\n%s", strings.Join(calls, "\n"))
+	}
+}
+
+// ST-64: after a failed commit the file is written anew and synced before it has its name, and its name is synced.
+func TestAFileOfAFailedCommitIsWrittenAnewDurably(t *testing.T) {
+	path := newPath(t)
+	failCommit(t, path)
+	calls := trace(t, path)
+	want := []string{"pwrite64 new", "sync new", "rename", "sync directory", "pwrite64 meta.db"}
+	if len(calls) < len(want) || !slices.Equal(calls[:len(want)], want) {
+		t.Errorf("the calls are\n%s", strings.Join(calls, "\n"))
+	}
+}
+
+// trace is what TestTheTracedProcess does to a store, in short: writes, renames and syncs, without what is repeated at once.
+func trace(t *testing.T, path string) (calls []string) {
+	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -46,14 +69,9 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	dir := t.TempDir()
-	out := filepath.Join(dir, "trace")
+	out := filepath.Join(t.TempDir(), "trace")
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "data", "meta.db")
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), strace, "-f", "-y", "-o", out, "-e", "trace=fsync,fdatasync,pwrite64,rename,renameat,renameat2",
@@ -65,12 +83,11 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		}
 		t.Fatalf("%v: %s", err, said)
 	}
-	trace, err := os.ReadFile(out)
+	said, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var calls []string
-	for _, m := range traced.FindAllStringSubmatch(string(trace), -1) {
+	for _, m := range traced.FindAllStringSubmatch(string(said), -1) {
 		call := map[bool]string{true: "sync", false: m[1]}[strings.HasSuffix(m[1], "sync")]
 		switch {
 		case strings.HasPrefix(m[1], "rename"):
@@ -79,18 +96,12 @@ func TestEveryCommitIsSynced(t *testing.T) {
 			call += " new"
 		case strings.Contains(m[2], "meta.db>"):
 			call += " meta.db"
-		case strings.Contains(m[2], "/data>"):
+		case strings.Contains(m[2], filepath.Dir(path)+">"):
 			call += " directory"
 		default:
 			continue
 		}
 		calls = append(calls, call)
 	}
-	calls = slices.Compact(calls)
-	commit := []string{"pwrite64 meta.db", "sync meta.db", "pwrite64 meta.db", "sync meta.db"}
-	want := slices.Concat([]string{"pwrite64 new", "sync new", "rename", "sync directory"}, commit, commit)
-	// bbolt syncs the empty file that it has made, too.
-	if at := slices.Index(calls, "rename"); at < 2 || !slices.Equal(calls[at-2:], want) {
-		t.Errorf("the calls are\n%s\n%s", strings.Join(calls, "\n"), trace)
-	}
+	return slices.Compact(calls)
 }

@@ -33,6 +33,7 @@ func (c *conn) finish(x *exchange) error {
 			"api", kmsg.NameForKey(x.req.Key), "version", x.req.Version, "error", err.Error())
 		return err
 	}
+	x.req.Body = nil // a client that does not read its answer does not hold its request (ST-22)
 	if resp != nil {
 		if resp.Release != nil {
 			defer resp.Release()
