@@ -1,8 +1,6 @@
 package commitlog
 
 import (
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -39,7 +37,7 @@ func failedBefore(entries []fs.DirEntry) bool {
 // missed. An error leaves everything as it was.
 func (l *Log) rescue(base int64) error {
 	name := l.path(segment.FileName(base, segment.LogSuffix))
-	err := copySynced(l.o.FS, name+cleanedSuffix, name)
+	err := vfs.CopySynced(l.o.FS, name+cleanedSuffix, name, 0o644)
 	if err == nil {
 		err = l.o.FS.Rename(name+cleanedSuffix, name) // the first flush syncs the directory (ST-54)
 	}
@@ -49,26 +47,4 @@ func (l *Log) rescue(base int64) error {
 	}
 	l.logger().Warn("an fsync had failed: the newest segment has been written anew")
 	return l.removeFile(failedName)
-}
-
-// copySynced copies a file. The copy is durable before it takes the place of
-// the original: without that a power cut could leave the name without the batches that were durable before.
-func copySynced(fsys vfs.FS, to, from string) error {
-	src, err := fsys.OpenFile(from, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = src.Close() }() // only read
-	dst, err := fsys.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	size, err := src.Size()
-	if err == nil {
-		_, err = io.Copy(io.NewOffsetWriter(dst, 0), io.NewSectionReader(src, 0, size))
-	}
-	if err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close())
 }

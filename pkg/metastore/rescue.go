@@ -3,7 +3,6 @@ package metastore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +36,7 @@ func rescue(path string) error {
 		return nil
 	}
 	if err == nil {
-		err = copySynced(path+".new", path)
+		err = vfs.CopySynced(vfs.OS, path+".new", path, mode)
 	}
 	if err == nil {
 		err = vfs.OS.Rename(path+".new", path)
@@ -53,25 +52,4 @@ func rescue(path string) error {
 		return fmt.Errorf("write %s anew after a failed commit: %w", path, err)
 	}
 	return nil
-}
-
-// copySynced copies a file. Without its sync a power cut could leave the name, and a file with holes.
-func copySynced(to, from string) error {
-	src, err := vfs.OS.OpenFile(from, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = src.Close() }() // only read
-	dst, err := vfs.OS.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	size, err := src.Size()
-	if err == nil {
-		_, err = io.Copy(io.NewOffsetWriter(dst, 0), io.NewSectionReader(src, 0, size))
-	}
-	if err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close())
 }

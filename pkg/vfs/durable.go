@@ -109,3 +109,26 @@ func syncExisting(fsys FS, name, parent string) error {
 	}
 	return err
 }
+
+// CopySynced copies a file to another name of the same disk. The content of the copy is durable when it
+// returns nil, its name is not: after an error the copy holds any part.
+func CopySynced(fsys FS, to, from string, perm fs.FileMode) error {
+	src, err := fsys.OpenFile(from, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }() // only read
+	dst, err := fsys.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	size, err := src.Size()
+	if err == nil {
+		_, err = io.Copy(io.NewOffsetWriter(dst, 0), io.NewSectionReader(src, 0, size))
+	}
+	if err == nil {
+		// Without it the copy could take the original's place and have holes after a power cut.
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}

@@ -187,3 +187,19 @@ func TestMkdirAllReportsEveryFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestACopyIsDurable(t *testing.T) {
+	disk := faultfs.New(crashfs.New())
+	create(t, disk, "from", "content")
+	ok(t, vfs.CopySynced(disk, "to", "from", 0o644))
+	got, err := vfs.ReadFile(disk, "to")
+	ok(t, err)
+	equal(t, string(got), "content")
+	for _, kind := range []vfs.Kind{vfs.OpOpen, vfs.OpRead, vfs.OpWrite, vfs.OpSync} {
+		fault := disk.Fail(faultfs.Rule{Kinds: kind})
+		if err := vfs.CopySynced(disk, "to", "from", 0o644); err == nil {
+			t.Error(kind, "failed, no error")
+		}
+		equal(t, fault.Hits(), 1)
+	}
+}
