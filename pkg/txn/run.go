@@ -76,7 +76,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		}
 		c.wakeAt(expireAt)
 		for _, t := range c.all() {
-			c.wakeFor(t.now())
+			due := t.now().due()
+			if !due.IsZero() && !due.After(now) { // it was looked at, and is not over: the disk refuses, or another is at it
+				due = now.Add(retryEvery)
+			}
+			c.wakeAt(due)
 		}
 	}
 	return nil
@@ -103,11 +107,11 @@ func (c *Coordinator) wait(ctx context.Context) bool {
 	}
 }
 
-// wakeAt has Run look no later than at.
+// wakeAt has Run look no later than at; zero: whenever it does.
 func (c *Coordinator) wakeAt(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.wake.IsZero() && !at.Before(c.wake) {
+	if at.IsZero() || !c.wake.IsZero() && !at.Before(c.wake) {
 		return
 	}
 	c.wake = at
@@ -117,14 +121,18 @@ func (c *Coordinator) wakeAt(at time.Time) {
 	}
 }
 
-// wakeFor has Run look when a transaction times out, or has settled.
-func (c *Coordinator) wakeFor(s State) {
+// wakeFor has Run look when there is something to do.
+func (c *Coordinator) wakeFor(s State) { c.wakeAt(s.due()) }
+
+// due is when a transaction times out, or has settled; zero: neither.
+func (s State) due() time.Time {
 	switch {
 	case s.Phase == ongoing:
-		c.wakeAt(time.UnixMilli(s.Start + int64(s.TimeoutMs) + 1))
+		return time.UnixMilli(s.Start + int64(s.TimeoutMs) + 1)
 	case len(s.Settling) > 0:
-		c.wakeAt(time.UnixMilli(s.Updated).Add(settleAfter))
+		return time.UnixMilli(s.Updated).Add(settleAfter)
 	}
+	return time.Time{}
 }
 
 // retry completes what could not be completed.
