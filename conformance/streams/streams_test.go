@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -87,26 +86,28 @@ func TestWordCountOverKills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	started, log := start(t, jars, broker.Addr())
+	state := t.TempDir()
+	app := start(t, jars, broker.Addr(), state)
 
 	model := map[string]int64{}
 	ctx, stop := context.WithCancel(t.Context())
 	var writer sync.WaitGroup
 	writer.Go(func() { write(ctx, t, client, model) })
-	select {
-	case <-started:
-	case <-time.After(finishes):
-		t.Fatalf("the application does not run:\n%s", log())
-	}
+	app.runs(t)
 	for range *kills {
 		time.Sleep(*between)
 		broker.Kill()
 		broker.Restart()
 	}
+	// And the application once: its transaction is left open, and what it has read in that is read again.
+	time.Sleep(*between)
+	app.kill()
+	app = start(t, jars, broker.Addr(), state)
+	app.runs(t)
 	time.Sleep(*between)
 	stop()
 	writer.Wait()
-	counted := read(t, broker.Addr(), model, log)
+	counted := read(t, broker.Addr(), model, app)
 	total := int64(0)
 	for word, n := range model {
 		total += n
@@ -114,31 +115,51 @@ func TestWordCountOverKills(t *testing.T) {
 			t.Errorf("%s was counted %d times, and is there %d times", word, counted[word], n)
 		}
 	}
-	t.Logf("%s, %d kills: %d words of %d lines, each counted once", broker.Name(), *kills, total, total/5)
+	t.Logf("%s, %d kills, and one of the application: %d words of %d lines, each counted once", broker.Name(), *kills, total, total/5)
 	if t.Failed() {
-		t.Log(log())
+		t.Log(app.tail())
 	}
 }
 
-// start runs the application; running is closed when it says that it runs. It is killed when the test ends.
-func start(t *testing.T, jars, addr string) (running <-chan struct{}, log func() string) {
+// application is a process of it.
+type application struct {
+	*output
+	cmd *exec.Cmd
+}
+
+// start runs the application with a directory for its state. It is killed when the test ends.
+func start(t *testing.T, jars, addr, state string) *application {
 	t.Helper()
 	levels, err := filepath.Abs(filepath.Join("..", "kafka", "log4j2.xml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("java", "-XX:+UseSerialGC", "-Xmx384m", "-Dlog4j2.configurationFile="+levels, "-Dconformance.level=error", "-cp", jars,
-		filepath.Join("java", "WordCount.java"), addr, t.TempDir())
+		filepath.Join("java", "WordCount.java"), addr, state)
 	out := &output{running: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGKILL) //nolint:errcheck // it has ended by itself
-		cmd.Wait()                          //nolint:errcheck // it was killed
-	})
-	return out.running, out.tail
+	app := &application{output: out, cmd: cmd}
+	t.Cleanup(app.kill)
+	return app
+}
+
+// runs waits until the application says that it runs.
+func (a *application) runs(t *testing.T) {
+	t.Helper()
+	select {
+	case <-a.running:
+	case <-time.After(finishes):
+		t.Fatalf("the application does not run:\n%s", a.tail())
+	}
+}
+
+// kill ends it without a word. The second time it does nothing.
+func (a *application) kill() {
+	a.cmd.Process.Kill() //nolint:errcheck // it has ended by itself
+	a.cmd.Wait()         //nolint:errcheck // it was killed
 }
 
 // output keeps what the application says.
@@ -195,7 +216,7 @@ func write(ctx context.Context, t *testing.T, client *kgo.Client, model map[stri
 }
 
 // read is a consumer of read_committed that wants each word's counts to be 1, 2, 3 and so on.
-func read(t *testing.T, addr string, model map[string]int64, log func() string) map[string]int64 {
+func read(t *testing.T, addr string, model map[string]int64, app *application) map[string]int64 {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumeTopics("counts"), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	if err != nil {
@@ -208,7 +229,7 @@ func read(t *testing.T, addr string, model map[string]int64, log func() string) 
 	for !maps.Equal(counted, model) {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			t.Errorf("not everything is counted after %v:\n%s", finishes, log())
+			t.Errorf("not everything is counted after %v:\n%s", finishes, app.tail())
 			return counted
 		}
 		for r := range fetches.RecordsAll() {
