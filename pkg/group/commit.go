@@ -49,7 +49,7 @@ func (c *Coordinator) CommitOffsets(ctx context.Context, req *CommitRequest) []e
 	}
 	done := make(chan error, 1)
 	g.submitCommitLocked(func(tx *metastore.Tx) error {
-		return putOffsets(tx, req, errs, now, expires, func(o metastore.Offset) error { return tx.PutOffset(req.Group, o) })
+		return putOffsets(tx, req, errs, now, expires, func(o metastore.Offset) error { return tx.CommitOffset(req.Group, o) })
 	}, done)
 	g.release() // the disk is waited for longer
 	if err := <-done; err != nil {

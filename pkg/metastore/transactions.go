@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/dozekafka/doze-kafka/pkg/kafka"
 )
@@ -174,9 +175,32 @@ func (r *rowReader) txnPartitions() (all []TxnPartition) {
 }
 
 // StageOffset stores an offset that a producer's transaction commits once it
-// is committed itself. It takes the place of one that the producer has staged before.
+// is committed itself. It takes the place of one that the producer has staged
+// before. It counts as staged no earlier than what is committed: the clock may have been set back since.
 func (t *Tx) StageOffset(group string, producerID int64, o Offset) error {
+	now, ok, err := t.Offset(group, o.Topic, o.Partition)
+	if err != nil {
+		return err
+	}
+	if ok && now.Committed.After(o.Committed) {
+		o.Committed = now.Committed
+	}
 	return t.put(bucketStaged, stagedKey(group, o.Topic, o.Partition, producerID), encodeOffset(o))
+}
+
+// CommitOffset is PutOffset of a commit without a transaction: what is staged
+// for the partition already does not take its place, whatever the clock said then.
+func (t *Tx) CommitOffset(group string, o Offset) error {
+	for _, k := range t.keys(bucketStaged, offsetKey(group, o.Topic, o.Partition)) {
+		_, staged, err := decodeOffset(k[:len(k)-producerIDSize], t.get(bucketStaged, k))
+		if err != nil {
+			return err
+		}
+		if !o.Committed.After(staged.Committed) {
+			o.Committed = staged.Committed.Add(time.Millisecond) // the least that a row tells apart
+		}
+	}
+	return t.PutOffset(group, o)
 }
 
 // Staged says whether any transaction has staged an offset of a partition.

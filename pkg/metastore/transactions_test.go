@@ -69,6 +69,31 @@ func FuzzDecodeTransaction(f *testing.F) {
 	})
 }
 
+// TX-9: which of two offsets came later is not told by the clock, that may be set back between them.
+func TestStagedOffsetsTakeEffectWhateverTheClockSays(t *testing.T) {
+	s := open(t, Options{Path: newPath(t)})
+	id := kafka.NewTopicID()
+	at := time.UnixMilli(1e12)
+	update(t, s, func(tx *Tx) error { return tx.PutTopic(Topic{Name: "t", ID: id, Partitions: 2}) })
+	offset := func(partition int32, offset int64, committed time.Time) Offset {
+		return Offset{Topic: "t", TopicID: id, Partition: partition, Offset: offset, Committed: committed}
+	}
+	update(t, s, func(tx *Tx) error { return tx.CommitOffset("g", offset(0, 1, at)) })
+	update(t, s, func(tx *Tx) error { return tx.StageOffset("g", 1, offset(0, 2, at.Add(-time.Hour))) })
+	update(t, s, func(tx *Tx) error { return tx.EndStaged("g", 1, true) })
+	if got := offsets(t, s, "g"); !slices.Equal(got, []string{"t-0@2"}) {
+		t.Errorf("%v: the transaction's offset is lost", got)
+	}
+	for _, later := range []time.Duration{0, -time.Hour} {
+		update(t, s, func(tx *Tx) error { return tx.StageOffset("g", 1, offset(1, 3, at)) })
+		update(t, s, func(tx *Tx) error { return tx.CommitOffset("g", offset(1, 4, at.Add(later))) })
+		update(t, s, func(tx *Tx) error { return tx.EndStaged("g", 1, true) })
+		if got := offsets(t, s, "g"); !slices.Equal(got, []string{"t-0@2", "t-1@4"}) {
+			t.Errorf("%v: the commit after the staging is lost", got)
+		}
+	}
+}
+
 // TX-9: what is staged is no committed offset until its producer's transaction is committed.
 func TestStagedOffsetsTakeEffectWithTheTransaction(t *testing.T) {
 	s := open(t, Options{Path: newPath(t)})
