@@ -75,11 +75,7 @@ func (h *Handler) produce(ctx context.Context, req *server.Request) server.Reply
 	if err := c.check(); err != nil {
 		c.refuseAll(err)
 	} else {
-		leave := c.enterTransaction(ctx)
-		for i := range c.appends {
-			c.append(&c.appends[i])
-		}
-		leave()
+		c.appendAll(ctx)
 	}
 	if c.body.Acks == 0 {
 		failed := c.failed
@@ -228,6 +224,15 @@ func (c *produceCall) checkProducers() error {
 		}
 	}
 	return nil
+}
+
+// appendAll appends what the checks have left, within its transaction if it has one.
+func (c *produceCall) appendAll(ctx context.Context) {
+	// Also after a panic: the end of the transaction would wait for ever.
+	defer c.enterTransaction(ctx)()
+	for i := range c.appends {
+		c.append(&c.appends[i])
+	}
 }
 
 // append writes one batch and notes what its acknowledgement has to wait for.

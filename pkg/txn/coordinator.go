@@ -57,6 +57,8 @@ type Coordinator struct {
 
 	closed atomic.Bool
 
+	refused bool // of Run: it was told that the disk refuses
+
 	mu   sync.Mutex // guards what follows; order: transactional id, coordinator
 	byID map[string]*transaction
 	wake time.Time // when Run has something to do; zero: nothing

@@ -158,10 +158,11 @@ func (c *Coordinator) abortTimedOut(ctx context.Context, now int64) {
 		err := c.fence(ctx, t, late)
 		switch {
 		case err == nil:
+			c.refused = false
 			c.stats.TimedOut.Add(1)
 			c.o.Logger.Info("a transaction has timed out and was aborted", "transactional id", s.ID, "timeout ms", s.TimeoutMs)
 		case !errors.Is(err, kerr.ConcurrentTransactions) && ctx.Err() == nil:
-			c.o.Logger.Warn("a transaction has timed out and can't be aborted yet", "transactional id", s.ID, "error", err)
+			c.warn("transactions have timed out and can't be aborted yet; this is tried again every second", err)
 			c.wakeAt(c.o.Clock.Now().Add(retryEvery))
 		}
 	}
@@ -230,6 +231,16 @@ func (c *Coordinator) changeIdle(ctx context.Context, pick func(State) (State, b
 		p.t.mu.Unlock()
 	}
 	if err != nil {
-		c.o.Logger.Warn("rows of transactions could not be written", "error", err)
+		c.warn("rows of transactions can't be written; this is tried again every second", err)
+		return
 	}
+	c.refused = false
+}
+
+// warn tells of the first of many refusals.
+func (c *Coordinator) warn(what string, err error) {
+	if !c.refused {
+		c.o.Logger.Warn(what, "error", err)
+	}
+	c.refused = true
 }

@@ -1,9 +1,11 @@
 package txn
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,8 +43,9 @@ func TestRunPausesWhereItCannotGetOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			var log bytes.Buffer
 			waits := waitClock{make(chan time.Duration, 100)}
-			c, err := Open(Options{Store: store, Clock: waits, Logger: slog.New(slog.DiscardHandler), Settings: config.Default()})
+			c, err := Open(Options{Store: store, Clock: waits, Logger: slog.New(slog.NewTextHandler(&log, nil)), Settings: config.Default()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,6 +65,9 @@ func TestRunPausesWhereItCannotGetOn(t *testing.T) {
 			cancel()
 			if err := <-done; err != nil {
 				t.Fatal(err)
+			}
+			if n := strings.Count(log.String(), "\n"); n != 1 {
+				t.Errorf("%d lines, want one:\n%s", n, log.String())
 			}
 		})
 	}
