@@ -8,19 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
-
+	"github.com/dozekafka/doze-kafka/conformance/image/client"
 	"github.com/dozekafka/doze-kafka/conformance/proc"
 	"github.com/dozekafka/doze-kafka/conformance/target"
 )
@@ -33,49 +29,13 @@ func TestMain(m *testing.M) {
 	if addr == "" {
 		os.Exit(m.Run())
 	}
-	told, err := ask(addr)
+	told, err := client.Ask(context.Background(), addr)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	fmt.Println(told)
 }
-
-// ask returns the address that the broker at addr tells in all three responses that have one.
-func ask(addr string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(10*time.Second))
-	if err != nil {
-		return "", err
-	}
-	defer cl.Close()
-	seed := cl.SeedBrokers()[0] // what the broker tells may not be where it is asked
-	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, seed)
-	if err != nil {
-		return "", err
-	}
-	cluster, err := kmsg.NewPtrDescribeClusterRequest().RequestWith(ctx, seed)
-	if err != nil {
-		return "", err
-	}
-	find := kmsg.NewPtrFindCoordinatorRequest()
-	find.CoordinatorKeys = []string{"group"}
-	coordinator, err := find.RequestWith(ctx, seed)
-	if err != nil {
-		return "", err
-	}
-	told := join(metadata.Brokers[0].Host, metadata.Brokers[0].Port)
-	if b := cluster.Brokers[0]; join(b.Host, b.Port) != told {
-		return "", fmt.Errorf("Metadata tells %s, DescribeCluster %s", told, join(b.Host, b.Port))
-	}
-	if c := coordinator.Coordinators[0]; join(c.Host, c.Port) != told {
-		return "", fmt.Errorf("Metadata tells %s, FindCoordinator %s", told, join(c.Host, c.Port))
-	}
-	return told, nil
-}
-
-func join(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
 // A network is a host with two bridges, a container on both of them (the broker's), a sibling on each, and a machine outside:
 //

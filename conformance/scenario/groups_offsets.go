@@ -167,20 +167,25 @@ func groupsOffsetCommitStates(e *judge.Env) {
 			}
 			c.Do(fmt.Sprintf("v%d: fetched, %s", v, when), 8, committed(group, nil), allOffsets)
 		}
-		group := named(e, fmt.Sprintf("v%d", v))
-		member, generation := completing(e, group)
-		states(group, "completing", member, generation)
-		e.Quiet(2, syncGroup(group, member, generation, member, "all"))
-		states(group, "stable", member, generation)
-		second := e.ConnAs("second")
-		other := second.Park(fmt.Sprintf("v%d: another member joins", v), 3, join(group, ""))
-		awaitState(e, group, "PreparingRebalance")
-		states(group, "preparing", member, generation)
-		e.Quiet(2, leave(group, leaver{member: member}))
-		r := joined(e, other.Done(sortedMembers))
-		second.Do(fmt.Sprintf("v%d: it leaves", v), 2, leave(group, leaver{member: r.MemberID}))
-		states(group, "empty", member, generation)
+		throughStates(e, v, states)
 	}
+}
+
+// throughStates brings a group of its own into each state that lasts, for one version of a request, and calls ask in each.
+func throughStates(e *judge.Env, v int16, ask func(group, when, member string, generation int32)) {
+	group := named(e, fmt.Sprintf("v%d", v))
+	member, generation := completing(e, group)
+	ask(group, "completing", member, generation)
+	e.Quiet(2, syncGroup(group, member, generation, member, "all"))
+	ask(group, "stable", member, generation)
+	second := e.ConnAs("second")
+	other := second.Park(fmt.Sprintf("v%d: another member joins", v), 3, join(group, ""))
+	awaitState(e, group, "PreparingRebalance")
+	ask(group, "preparing", member, generation)
+	e.Quiet(2, leave(group, leaver{member: member}))
+	r := joined(e, other.Done(sortedMembers))
+	second.Do(fmt.Sprintf("v%d: it leaves", v), 2, leave(group, leaver{member: r.MemberID}))
+	ask(group, "empty", member, generation)
 }
 
 // groupsOffsetFetch asks each version of OffsetFetch.

@@ -123,19 +123,7 @@ func txnOffsetCommitStates(e *judge.Env) {
 			p = p.doEnd(e, c, fmt.Sprintf("v%d: %s, committed", v, when), newEnd, true)
 			c.Do(fmt.Sprintf("v%d: fetched, %s", v, when), 8, stableOffsets(group, nil), allOffsets)
 		}
-		group := named(e, fmt.Sprintf("v%d", v))
-		member, generation := completing(e, group)
-		states(group, "completing", member, generation)
-		e.Quiet(2, syncGroup(group, member, generation, member, "all"))
-		states(group, "stable", member, generation)
-		second := e.ConnAs("second")
-		other := second.Park(fmt.Sprintf("v%d: another member joins", v), 3, join(group, ""))
-		awaitState(e, group, "PreparingRebalance")
-		states(group, "preparing", member, generation)
-		e.Quiet(2, leave(group, leaver{member: member}))
-		r := joined(e, other.Done(sortedMembers))
-		second.Do(fmt.Sprintf("v%d: it leaves", v), 2, leave(group, leaver{member: r.MemberID}))
-		states(group, "empty", member, generation)
+		throughStates(e, v, states)
 	}
 }
 
