@@ -104,7 +104,7 @@ func (w *world) topic(ctx context.Context, args []string) error {
 	}
 }
 
-// produce: topic partition count [at TIME]. TIME is of the first record, by RFC 3339 or from now (-2h); each record is a second later.
+// produce: topic partition count [at TIME]. TIME is of the first record, by RFC 3339 or from now (-2h); each record is a second later. Without it the last is a second ago.
 func (w *world) produce(ctx context.Context, args []string) error {
 	partition, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -114,10 +114,10 @@ func (w *world) produce(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	at := time.Now()
+	at := time.Now().Add(-time.Duration(count) * time.Second) // none of them in the future
 	if len(args) == 5 {
 		if ago, err := time.ParseDuration(args[4]); err == nil {
-			at = at.Add(ago)
+			at = time.Now().Add(ago)
 		} else if at, err = time.Parse(time.RFC3339, args[4]); err != nil {
 			return err
 		}
