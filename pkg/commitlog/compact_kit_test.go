@@ -287,7 +287,7 @@ func (m *keyed) check() {
 		}
 	}
 	m.checkStable()
-	m.checkReadCommitted()
+	m.checkReadCommitted(want)
 }
 
 // checkStable holds the last stable offset against the open transactions.
@@ -306,16 +306,19 @@ func (m *keyed) checkStable() {
 	}
 }
 
-// checkReadCommitted reads as a read-committed consumer does: it drops what it is told was aborted.
-func (m *keyed) checkReadCommitted() {
+// checkReadCommitted reads as a read-committed consumer does, which drops what it is told was aborted: of all
+// records that are there it has those that were committed.
+func (m *keyed) checkReadCommitted(all []keyedRecord) {
 	m.t.Helper()
 	at := m.l.Offsets()
-	var want, got []keyedRecord
+	aborted := map[int64]bool{}
 	for _, b := range m.batches {
-		if b.txn != "aborted" && b.base < at.LastStable {
-			want = append(want, b.records...)
+		for offset := b.base; b.txn == "aborted" && offset <= b.last; offset++ {
+			aborted[offset] = true
 		}
 	}
+	want := slices.DeleteFunc(slices.Clone(all), func(r keyedRecord) bool { return aborted[r.offset] || r.offset >= at.LastStable })
+	var got []keyedRecord
 	for offset := at.LogStart; offset < at.LastStable; {
 		s, err := m.l.Read(offset, 700, true, kafka.ReadCommitted)
 		if err != nil {
