@@ -72,6 +72,20 @@ func (l *Log) Dirty(from, nowMs int64) (Dirt, error) {
 	})
 }
 
+// Due says whether the log wants to be compacted at a time (ms): more of it is dirty than min.cleanable.dirty.ratio, or the
+// oldest dirty record is older than max.compaction.lag.ms (LogCleanerManager.grabFilthiestCompactedLog).
+func (l *Log) Due(from, nowMs int64) (bool, error) {
+	cfg := l.config.Load()
+	if !cfg.Compact || len(*l.parts.Load()) < 2 {
+		return false, l.endedErr()
+	}
+	d, err := l.Dirty(from, nowMs)
+	if err != nil || d.From == d.To {
+		return false, err
+	}
+	return d.Ratio > cfg.MinDirtyRatio || d.Oldest >= 0 && nowMs-d.Oldest > cfg.MaxCompactionLagMs, nil
+}
+
 // cleanable are the segments that may be compacted, and the dirty offsets among theirs.
 func (l *Log) cleanable(from, nowMs int64) (parts []*part, first, end int64, err error) {
 	all, at, cfg := *l.parts.Load(), l.marks.load(), l.config.Load()

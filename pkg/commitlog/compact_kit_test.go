@@ -44,8 +44,12 @@ type keyedRecord struct {
 type keyedProducer struct {
 	sequence int32
 	open     bool
-	last     record.Batch // as it was sent
-	at       int64
+	sent     []sentBatch // the last of them that the log should know
+}
+
+type sentBatch struct {
+	batch record.Batch // as it was sent
+	at    int64
 }
 
 func newKeyed(t testing.TB, l *Log, seed uint64) *keyed {
@@ -108,7 +112,8 @@ func (m *keyed) put(id int64, txn bool, codec record.Codec, records ...keyedReco
 	}
 	if p != nil {
 		p.sequence += int32(len(records))
-		p.last, p.at = kept, a.BaseOffset
+		p.sent = append(p.sent, sentBatch{kept, a.BaseOffset})
+		p.sent = p.sent[max(0, len(p.sent)-producer.CachedBatches):]
 	}
 	m.batches = append(m.batches, kb)
 	return nil
@@ -353,17 +358,22 @@ func (m *keyed) checkReadCommitted(all []keyedRecord) {
 	}
 }
 
-// checkProducers sends the last batch of each producer again: it is known (ST-46).
+// checkProducers sends the last batches of each producer again: they are known (ST-9, ST-46).
 func (m *keyed) checkProducers() {
 	m.t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(m.producers)) {
-		p := m.producers[id]
-		if p.last == nil {
-			continue
+		for i, b := range m.producers[id].sent {
+			a, err := m.l.AppendVerified(slices.Clone(b.batch), producer.VerifiedInTxn)
+			if err != nil || !a.Duplicate || a.BaseOffset != b.at {
+				m.t.Fatalf("%s: batch %d of the %d last of producer %d again: %+v, %v", m.what, i, len(m.producers[id].sent), id, a, err)
+			}
 		}
-		a, err := m.l.AppendVerified(slices.Clone(p.last), producer.VerifiedInTxn)
-		if err != nil || !a.Duplicate || a.BaseOffset != p.at {
-			m.t.Fatalf("%s: the last batch of producer %d again: %+v, %v", m.what, id, a, err)
-		}
+	}
+}
+
+// forget is for a log whose snapshots are lost: of each producer its last batch is known.
+func (m *keyed) forget() {
+	for _, p := range m.producers {
+		p.sent = p.sent[max(0, len(p.sent)-1):]
 	}
 }

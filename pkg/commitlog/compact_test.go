@@ -59,6 +59,7 @@ func (m *keyed) reopen(disk *crashfs.FS) {
 		m.l.Abandon()
 	}
 	if !o.Clean && m.rng.IntN(2) == 0 {
+		m.forget()
 		entries, err := disk.ReadDir(testDir)
 		for _, e := range entries {
 			if strings.HasSuffix(e.Name(), snapshotSuffix) {
