@@ -29,6 +29,9 @@ type Compacted struct {
 
 // Compacted says whether the topic's policy has compact.
 func (t *Topic) Compacted() (bool, error) {
+	if _, ok := t.overrides["cleanup.policy"]; !ok { // those of many topics are not to be parsed for this
+		return t.r.effective.Load().defaults.Compact, nil
+	}
 	c, err := t.config()
 	return err == nil && c.Compact, err
 }
