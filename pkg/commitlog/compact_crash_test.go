@@ -39,7 +39,8 @@ func beforeCompaction(t testing.TB, disk vfs.FS) *keyed {
 	m.now += deleteRetention
 	must(m.put(0, false, record.None, key("f", "1")), m.put(0, false, record.None, key("f", "2")), m.l.Roll(), // comes out empty
 		m.put(2, true, record.Zstd, key("g", "1"), key("c", "-")), m.put(1, true, record.None, key("h", "aborted")), m.l.Roll(),
-		m.end(1, false), m.end(2, true), m.put(3, false, record.None, key("f", "2.5"), key("f", "3"), key("a", "2")), m.l.Roll(),
+		m.end(1, false), m.end(2, true), m.put(3, false, record.None, key("f", "2.5"), key("f", "3"), key("a", "2")),
+		m.put(0, false, record.None, key("t", "-")), m.l.Roll(), // the last batch goes, and a snapshot is bound to it
 		m.put(0, false, record.None, key("a", "active")))
 	mustFlush(t, m.l)
 	return m
