@@ -15,9 +15,10 @@ import (
 type Compaction struct {
 	// From is the first dirty offset: below it no key has two records. Where it
 	// can't be one, everything is dirty.
-	From    int64
-	MaxKeys int   // of the pass, which bounds its memory
-	NowMs   int64 // for delete horizons and min.compaction.lag.ms
+	From int64
+	// Keys is the memory of the pass, and bounds it. It may be used again once the pass has ended.
+	Keys  *KeyMap
+	NowMs int64 // for delete horizons and min.compaction.lag.ms
 	// Pace, if there is one, is told of bytes that were read or written and waits for as long as it
 	// wants. Its error ends the pass.
 	Pace func(ctx context.Context, bytes int) error
@@ -165,8 +166,7 @@ type pass struct {
 	parts   []*part // that may be compacted, from the log's first on
 	from    int64   // what is dirty
 	to      int64
-	end     int64 // up to here the map knows all records; a batch's end
-	keys    *keyMap
+	end     int64                          // up to here the map knows all records; a batch's end
 	aborted map[int64][]segment.AbortedTxn // by producer, and by the offsets of their markers
 	last    map[int64]lastOf               // by producer
 	open    map[int64]bool                 // producers with a batch that stays, of a transaction whose marker is yet to come
@@ -184,7 +184,8 @@ type lastOf struct {
 
 func (l *Log) newPass(ctx context.Context, c Compaction) (*pass, error) {
 	p := &pass{Compaction: c, l: l, ctx: ctx, cfg: l.config.Load(), from: c.From, to: c.From,
-		keys: newKeyMap(c.MaxKeys), open: map[int64]bool{}, last: map[int64]lastOf{}}
+		open: map[int64]bool{}, last: map[int64]lastOf{}}
+	c.Keys.reset()
 	_, err := again(func() (_ struct{}, err error) {
 		p.parts, p.from, p.to, err = l.cleanable(c.From, c.NowMs)
 		return struct{}{}, err
@@ -269,7 +270,7 @@ func (p *pass) index() error {
 			if b.LastOffset() < p.from {
 				return true
 			}
-			if full = p.keys.full(); full {
+			if full = p.Keys.full(); full {
 				return false
 			}
 			p.indexBatch(b)
@@ -302,7 +303,7 @@ func (p *pass) indexBatch(b record.Batch) {
 			return
 		}
 		if r.Key != nil {
-			p.keys.put(r.Key, b.BaseOffset()+int64(r.OffsetDelta))
+			p.Keys.put(r.Key, b.BaseOffset()+int64(r.OffsetDelta))
 		}
 	}
 }

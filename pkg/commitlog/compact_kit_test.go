@@ -173,7 +173,7 @@ func (m *keyed) records() (all []keyedRecord) {
 // compact makes passes until nothing is left to do.
 func (m *keyed) compact() error {
 	for {
-		c, err := m.l.Compact(m.t.Context(), Compaction{From: m.dirty, MaxKeys: m.maxKeys, NowMs: m.now})
+		c, err := m.l.Compact(m.t.Context(), Compaction{From: m.dirty, Keys: NewKeyMap(m.maxKeys), NowMs: m.now})
 		if err != nil {
 			return err
 		}
@@ -347,7 +347,7 @@ func (m *keyed) checkReadCommitted(all []keyedRecord) {
 				if marker, err := b.Marker(); err == nil && marker.Type == record.Abort {
 					delete(dropping, b.ProducerID())
 				}
-			case !b.Control() && !(b.Transactional() && dropping[b.ProducerID()]):
+			case !b.Control() && (!b.Transactional() || !dropping[b.ProducerID()]):
 				got = append(got, recordsOf(m.t, b)...)
 			}
 			offset = b.LastOffset() + 1

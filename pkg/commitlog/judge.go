@@ -112,7 +112,7 @@ func (p *pass) keeps(b record.Batch, r *record.Record) bool {
 	if r.Key == nil {
 		return true
 	}
-	if latest, ok := p.keys.latest(r.Key); ok && latest > b.BaseOffset()+int64(r.OffsetDelta) {
+	if latest, ok := p.Keys.latest(r.Key); ok && latest > b.BaseOffset()+int64(r.OffsetDelta) {
 		return false
 	}
 	if r.Value != nil {

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// A keyMap is the latest offset of each key of a pass, bounded in memory: 24
+// A KeyMap is the latest offset of each key of a pass, bounded in memory: 24
 // bytes a key and a quarter more, whatever the keys' lengths (ST-42; Kafka's SkimpyOffsetMap).
 //
 // It knows keys by a hash of 128 bits, seeded anew in each process. Two
 // different keys among n that share one have a chance of n*n / 2^129: below 4e-26 for 5 million. Then
 // the latest record of one of them would be lost.
-type keyMap struct {
+type KeyMap struct {
 	seeds [2]maphash.Seed
 	most  int // keys that fit
 	count int
@@ -26,22 +26,23 @@ type keySlot struct {
 
 const leastSlots = 1 << 10
 
-func newKeyMap(most int) *keyMap {
-	return &keyMap{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: max(most, 1)}
+// NewKeyMap makes a map for so many keys; its memory grows with those that it gets.
+func NewKeyMap(most int) *KeyMap {
+	return &KeyMap{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: max(most, 1)}
 }
 
 // reset forgets all keys and keeps the memory.
-func (m *keyMap) reset() {
+func (m *KeyMap) reset() {
 	clear(m.slots)
 	m.count = 0
 }
 
 // full says whether a key that is not known might not fit any more.
-func (m *keyMap) full() bool { return m.count >= m.most }
+func (m *KeyMap) full() bool { return m.count >= m.most }
 
 // put notes a record of a key; offsets ascend. It takes keys beyond the bound, too: the
 // caller stops at a batch's end, so that every pass gets on.
-func (m *keyMap) put(key []byte, offset int64) {
+func (m *KeyMap) put(key []byte, offset int64) {
 	if m.count*5 >= len(m.slots)*4 {
 		m.grow()
 	}
@@ -55,7 +56,7 @@ func (m *keyMap) put(key []byte, offset int64) {
 }
 
 // latest is the offset of the key's latest record; ok is false for a key that has none in the pass.
-func (m *keyMap) latest(key []byte) (offset int64, ok bool) {
+func (m *KeyMap) latest(key []byte) (offset int64, ok bool) {
 	if m.count == 0 {
 		return 0, false
 	}
@@ -63,12 +64,12 @@ func (m *keyMap) latest(key []byte) (offset int64, ok bool) {
 	return s.next - 1, s.next > 0
 }
 
-func (m *keyMap) hash(key []byte) [2]uint64 {
+func (m *KeyMap) hash(key []byte) [2]uint64 {
 	return [2]uint64{maphash.Bytes(m.seeds[0], key), maphash.Bytes(m.seeds[1], key)}
 }
 
 // slot is the place of a hash: the one that has it, or the free one where it belongs.
-func (m *keyMap) slot(hash [2]uint64) *keySlot {
+func (m *KeyMap) slot(hash [2]uint64) *keySlot {
 	at, _ := bits.Mul64(hash[0], uint64(len(m.slots)))
 	for i := int(at); ; {
 		s := &m.slots[i]
@@ -82,7 +83,7 @@ func (m *keyMap) slot(hash [2]uint64) *keySlot {
 }
 
 // grow doubles the map, but not beyond what its bound of keys takes, as long as that is enough.
-func (m *keyMap) grow() {
+func (m *KeyMap) grow() {
 	size := max(leastSlots, 2*len(m.slots))
 	if bound := m.most + m.most/4 + 2; len(m.slots) < bound {
 		size = min(size, max(bound, leastSlots))

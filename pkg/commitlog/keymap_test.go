@@ -9,7 +9,7 @@ import (
 // ST-42: the map is a map, also beyond its bound, and bounded in memory up to it.
 func TestKeyMapKnowsTheLatestOffset(t *testing.T) {
 	for _, most := range []int{1, 3, 1000, 5000} {
-		m, want := newKeyMap(most), map[string]int64{}
+		m, want := NewKeyMap(most), map[string]int64{}
 		for range 2 {
 			for offset := range int64(10_000) {
 				if m.full() != (len(want) >= most) {
@@ -34,7 +34,7 @@ func TestKeyMapKnowsTheLatestOffset(t *testing.T) {
 
 func TestKeyMapIsBounded(t *testing.T) {
 	const most = 100_000
-	m := newKeyMap(most)
+	m := NewKeyMap(most)
 	for i := 0; !m.full(); i++ {
 		m.put(fmt.Append(nil, i), int64(i))
 	}
@@ -44,7 +44,7 @@ func TestKeyMapIsBounded(t *testing.T) {
 }
 
 func BenchmarkKeyMap(b *testing.B) {
-	m := newKeyMap(1 << 20)
+	m := NewKeyMap(1 << 20)
 	key, i := []byte("user-00000000"), 0
 	b.ReportAllocs()
 	for b.Loop() {

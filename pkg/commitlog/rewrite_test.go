@@ -130,7 +130,7 @@ func TestTheCodecOfRewrittenBatches(t *testing.T) {
 		cfg := *o.Config
 		c.change(&cfg)
 		l.SetConfig(&cfg)
-		got, err := l.Compact(t.Context(), Compaction{MaxKeys: 10})
+		got, err := l.Compact(t.Context(), Compaction{Keys: NewKeyMap(10)})
 		if err != nil || got.Rewritten != 1 || got.Next != 5 || got.More {
 			t.Fatal(c.name, got, err)
 		}
@@ -156,7 +156,7 @@ func TestARewrittenSegmentKeepsItsAge(t *testing.T) {
 	if err := disk.SetModTime(name, old); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Compact(t.Context(), Compaction{MaxKeys: 10}); err != nil || got.Rewritten != 1 {
+	if got, err := l.Compact(t.Context(), Compaction{Keys: NewKeyMap(10)}); err != nil || got.Rewritten != 1 {
 		t.Fatal(got, err)
 	}
 	if info, err := disk.Stat(name); err != nil || !info.ModTime().Equal(old) {

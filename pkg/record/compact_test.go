@@ -57,7 +57,10 @@ func TestCompactSetsTheDeleteHorizonOnce(t *testing.T) {
 	if at, ok := again.DeleteHorizon(); !ok || at != 777 {
 		t.Error("horizon", at, ok)
 	}
-	for r := range again.Records() {
+	for r, err := range again.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if r.Timestamp != 1000+int64(r.OffsetDelta) {
 			t.Error("timestamp", r.Timestamp)
 		}

@@ -40,13 +40,14 @@ func (t *Topic) Compacted() (bool, error) {
 // takes (ST-40). The first dirty offset is durable after each pass. A partition that fails keeps the others from nothing.
 func (r *Registry) Compact(ctx context.Context, topics []*Topic, c Compaction) (done Compacted, err error) {
 	var errs []error
+	keys := commitlog.NewKeyMap(c.MaxKeys) // one for all passes: each of its own would leave that much garbage
 	for _, t := range topics {
 		if compacted, err := t.Compacted(); err != nil || !compacted {
 			errs = append(errs, err)
 			continue
 		}
 		for p := range t.partitions {
-			if err := r.compact(ctx, t, p, c, &done); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // deleted meanwhile
+			if err := r.compact(ctx, t, p, c, keys, &done); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // deleted meanwhile
 				errs = append(errs, fmt.Errorf("compaction of %s-%d: %w", t.name, p, err))
 			}
 			if ctx.Err() != nil {
@@ -57,7 +58,7 @@ func (r *Registry) Compact(ctx context.Context, topics []*Topic, c Compaction) (
 	return done, errors.Join(errs...)
 }
 
-func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Compaction, done *Compacted) error {
+func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Compaction, keys *commitlog.KeyMap, done *Compacted) error {
 	s := t.slots[partition]
 	l := s.log.Load()
 	if l == nil {
@@ -80,7 +81,7 @@ func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Com
 	}
 	for more := true; more; {
 		var got commitlog.Compacted
-		got, err = l.Compact(ctx, commitlog.Compaction{From: from, MaxKeys: c.MaxKeys, NowMs: c.NowMs, Pace: c.Pace})
+		got, err = l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: c.NowMs, Pace: c.Pace})
 		done.Segments += got.Rewritten
 		done.Reclaimed += got.Reclaimed
 		if err != nil {
