@@ -109,7 +109,8 @@ func (x *index) read(file vfs.File, buf []byte, i int) (entry, error) {
 
 // resetLocked forgets all entries. The file is cut when it is next written.
 func (x *index) resetLocked() {
-	*x = index{file: x.file, size: x.size}
+	// Lookups read file and size without the lock.
+	x.made, x.written, x.tail, x.last, x.has = false, 0, nil, entry{}, false
 }
 
 // writeIndex moves an index's entries from memory to its file. Lookups go on
