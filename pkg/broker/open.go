@@ -164,6 +164,9 @@ func (b *Broker) assemble() error {
 	if b.endpoint, err = endpoint.New(cfg, facts); err != nil {
 		return err
 	}
+	b.cleaner = cleaner.New(cleaner.Options{
+		Registry: b.storage.topics, Clock: b.opts.clock, Logger: b.log, MaxKeys: s.CleanerMaxKeys, BytesPerSecond: s.CleanerBytesPerSecond,
+	})
 	b.watch = endpoint.NewWatch(b.warnAstray)
 	b.sessions = fetchsession.New(fetchsession.DefaultSlots, nil)
 	b.server = server.New(server.Options{
@@ -206,10 +209,14 @@ func (b *Broker) serve() {
 func (b *Broker) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.endRuns = cancel
-	b.cleaner = cleaner.New(cleaner.Options{Registry: b.storage.topics, Clock: b.opts.clock, Logger: b.log})
 	b.serving.Go(func() {
 		if err := b.cleaner.Run(ctx); err != nil {
-			b.fail(fmt.Errorf("cleaner: %w", err))
+			b.fail(fmt.Errorf("retention: %w", err))
+		}
+	})
+	b.serving.Go(func() {
+		if err := b.cleaner.RunCompaction(ctx); err != nil {
+			b.fail(fmt.Errorf("compaction: %w", err))
 		}
 	})
 	b.serving.Go(func() {
@@ -228,6 +235,7 @@ func (b *Broker) serveHTTP() {
 		Handler: control.New(control.Options{
 			Ready: b.Ready, Metrics: b.metrics(), Broker: b.describe,
 			HostEndpoints: b.endpoint.HostEndpoints, SetHostEndpoints: b.setHostEndpoints,
+			Compact: b.compact, Retain: b.retain, Roll: b.roll,
 		}),
 		ReadTimeout: httpTimeout, WriteTimeout: httpTimeout,
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -66,15 +67,21 @@ func (k *kit) start() *kit {
 		Shared: shared, Store: k.store, DataDir: k.dir, Settings: k.settings, Clean: func(kafka.TopicPartition) bool { return true },
 	})
 	k.must(err)
-	k.cleaner = New(Options{Registry: k.topics, Clock: k.clock, Logger: logger})
+	k.cleaner = New(Options{Registry: k.topics, Clock: k.clock, Logger: logger, MaxKeys: k.settings.CleanerMaxKeys})
 	ctx, cancel := context.WithCancel(context.Background())
 	k.stopping, k.done = cancel, make(chan struct{})
 	k.Cleanup(cancel) // also of a test that fails
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{k.cleaner.Run, k.cleaner.RunCompaction} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				k.Error(err)
+			}
+		})
+	}
 	go func() {
-		defer close(k.done)
-		if err := k.cleaner.Run(ctx); err != nil {
-			k.Error(err)
-		}
+		running.Wait()
+		close(k.done)
 	}()
 	return k
 }

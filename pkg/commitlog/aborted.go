@@ -19,10 +19,15 @@ var noneAborted = []AbortedTransaction{}
 // (TX-8). Like Kafka's they are those of all up to the next index entry behind
 // the region, or up to the next segment (LocalLog.addAbortedTransactions): a
 // consumer meets none too many, and drops only what it has read. After an error there is no region.
-func (l *Log) addAborted(s *Slice, at mark, parts []*part, i int, offset int64) error {
+//
+// swaps is that of the part before the region was taken: positions of another log mean nothing.
+func (l *Log) addAborted(s *Slice, at mark, parts []*part, i int, offset, swaps int64) error {
 	upTo, err := l.upperBound(s.Region, at, parts, i, offset)
 	if err == nil {
 		s.Aborted, err = l.abortedIn(parts[i:], offset, upTo)
+	}
+	if err == nil && parts[i].swaps.Load() != swaps {
+		err = errGone
 	}
 	if err != nil && s.Region.Release != nil {
 		s.Region.Release()
@@ -63,7 +68,7 @@ func (l *Log) abortedIn(parts []*part, from, upTo int64) ([]AbortedTransaction, 
 	*list = (*list)[:0]
 	for i, done := 0, false; i < len(parts) && !done; i++ {
 		p := parts[i]
-		if p.opened.Load() == nil && !p.aborts {
+		if p.opened.Load() == nil && !p.aborts.Load() {
 			continue // not to be opened for the sake of nothing
 		}
 		s, err := l.open(p)
@@ -73,6 +78,9 @@ func (l *Log) abortedIn(parts []*part, from, upTo int64) ([]AbortedTransaction, 
 		*list, done, err = s.Aborted(*list, from, upTo)
 		if errors.Is(err, segment.ErrAborted) {
 			if err = l.rebuildAborted(p, err); err != nil {
+				return nil, err
+			}
+			if s, err = l.open(p); err != nil { // it may have been rewritten
 				return nil, err
 			}
 			*list, done, err = s.Aborted(*list, from, upTo)

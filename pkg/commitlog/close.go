@@ -44,7 +44,10 @@ func (l *Log) endLocked(err error) bool {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	for l.running || l.removing {
+	if l.compacting != nil {
+		l.compacting() // it may wait for its turn at the disk
+	}
+	for l.running || l.removing || l.compacting != nil {
 		l.synced.Wait()
 	}
 	l.watchers.wake()

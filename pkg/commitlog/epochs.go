@@ -118,7 +118,7 @@ func (l *Log) firstEpoch(p *part) (int32, error) {
 	if known := p.epoch.Load(); known > 0 {
 		return int32(known - 1), nil
 	}
-	h, ok, err := l.header(p, 0)
+	h, ok, err := l.header(p)
 	if err != nil {
 		return -1, err
 	}

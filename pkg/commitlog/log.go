@@ -4,6 +4,7 @@
 package commitlog
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -39,6 +40,10 @@ type Config struct {
 	FlushMessages      int64 // flush.messages
 	FlushMs            int64 // flush.ms
 	Compression        Compression
+	DeleteRetentionMs  int64   // delete.retention.ms
+	MinDirtyRatio      float64 // min.cleanable.dirty.ratio
+	MinCompactionLagMs int64   // min.compaction.lag.ms
+	MaxCompactionLagMs int64   // max.compaction.lag.ms
 }
 
 // Compression is a topic's compression.type with its level; Producer keeps the producer's codec.
@@ -115,6 +120,8 @@ type writer struct {
 	snapshots []int64          // the offsets of those on disk, ascending
 	dropped   []*part          // below the log start, off the list of parts, and perhaps on the disk
 	removing  bool             // somebody removes those, without the lock
+	// compacting ends the compaction that is under way; nil: none is.
+	compacting context.CancelFunc
 }
 
 // Epoch is the current leader epoch.

@@ -115,14 +115,17 @@ func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 	for _, e := range entries {
 		base, suffix, ok := parseName(e.Name())
 		switch {
-		case strings.HasSuffix(e.Name(), cleanedSuffix), strings.HasSuffix(e.Name(), rebuiltSuffix):
+		case strings.HasSuffix(e.Name(), cleanedSuffix), strings.HasSuffix(e.Name(), rebuiltSuffix), strings.HasSuffix(e.Name(), reboundSuffix):
 			s.remove = append(s.remove, e.Name())
 		case ok && suffix == segment.LogSuffix:
 			info, err := e.Info()
 			if err != nil {
 				return nil, err
 			}
-			s.parts = append(s.parts, &part{base: base, size: info.Size(), aborts: true})
+			p := &part{base: base}
+			p.size.Store(info.Size())
+			p.aborts.Store(true)
+			s.parts = append(s.parts, p)
 		case ok && suffix == snapshotSuffix:
 			s.snapshots = append(s.snapshots, base)
 		}
@@ -140,7 +143,7 @@ func surveyNames(entries []fs.DirEntry, start int64) (*survey, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.parts[find(s.parts, base)].aborts = info.Size() > 0
+			s.parts[find(s.parts, base)].aborts.Store(info.Size() > 0)
 		}
 	}
 	for len(s.snapshots) > 0 && (len(s.parts) == 0 || s.snapshots[0] < s.parts[0].base) {
@@ -155,6 +158,9 @@ const cleanedSuffix = ".cleaned"
 
 // rebuiltSuffix is that of an index of aborted transactions that a rebuild had not finished (vfs.WriteFileSync).
 const rebuiltSuffix = segment.TxnIndexSuffix + ".tmp"
+
+// reboundSuffix is that of a snapshot that a compaction had not finished writing anew.
+const reboundSuffix = snapshotSuffix + ".tmp"
 
 func (s *survey) has(base int64) bool {
 	i := find(s.parts, base)

@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -17,12 +18,13 @@ import (
 // a hundred segments opens by their names and sizes.
 type part struct {
 	base   int64
-	size   int64 // of a sealed segment that has not been opened, in bytes
-	aborts bool  // such a segment may have aborted transactions: its .txnindex is not empty, or not there
+	size   atomic.Int64 // of a sealed segment that is not open, in bytes
+	aborts atomic.Bool  // such a segment may have aborted transactions: its .txnindex is not empty, or not there
 	opened atomic.Pointer[segment.Segment]
 	epoch  atomic.Int64 // of the first batch plus 1; 0: not looked up yet
 	told   atomic.Bool  // that it can't be walked
-	gone   atomic.Bool  // it is below the log start, and removed
+	gone   atomic.Bool  // it is below the log start, or has been emptied by compaction, and is removed
+	swaps  atomic.Int64 // how often its log has been replaced by a rewritten one
 
 	mu sync.Mutex // held while it is opened or closed; a leaf but for the disk
 }
@@ -37,7 +39,7 @@ func (p *part) bytes() int64 {
 	if s := p.opened.Load(); s != nil {
 		return s.Size()
 	}
-	return p.size
+	return p.size.Load()
 }
 
 // open returns a part's segment. The errors are for clients.
@@ -75,13 +77,13 @@ func (p *part) close() error {
 }
 
 // readError is what a client gets for a failed read: errGone for a part that
-// was removed meanwhile, CORRUPT_MESSAGE for headers that can't be walked
+// was removed or rewritten meanwhile, CORRUPT_MESSAGE for headers that can't be walked
 // (logged once a segment, ST-63), KAFKA_STORAGE_ERROR for the rest.
 func (l *Log) readError(p *part, err error) error {
 	if ended := l.endedErr(); ended != nil {
 		return ended
 	}
-	if p.gone.Load() {
+	if p.gone.Load() || errors.Is(err, fs.ErrClosed) {
 		return fmt.Errorf("%s: %w: %w", l.name, errGone, err)
 	}
 	if !errors.Is(err, kerr.CorruptMessage) {
@@ -99,12 +101,17 @@ func find(parts []*part, offset int64) int {
 	return sort.Search(len(parts), func(i int) bool { return parts[i].base > offset }) - 1
 }
 
-// header reads the header of the first batch at or after a file position.
-func (l *Log) header(p *part, pos int64) (h record.Batch, ok bool, err error) {
+// header reads the header of the first batch of a part.
+func (l *Log) header(p *part) (h record.Batch, ok bool, err error) {
 	s, err := l.open(p)
 	if err != nil {
 		return nil, false, err
 	}
+	return l.headerIn(p, s, 0)
+}
+
+// headerIn reads the header of the first batch at or after a file position.
+func (l *Log) headerIn(p *part, s *segment.Segment, pos int64) (h record.Batch, ok bool, err error) {
 	err = s.Batches(pos, func(_ int64, b record.Batch) bool {
 		h, ok = append(record.Batch(nil), b[:record.HeaderSize]...), true
 		return false
@@ -125,5 +132,5 @@ func (l *Log) headerAt(p *part, offset int64) (record.Batch, bool, error) {
 	if err != nil {
 		return nil, false, l.readError(p, err)
 	}
-	return l.header(p, pos)
+	return l.headerIn(p, s, pos)
 }

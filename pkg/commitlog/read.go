@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -24,8 +25,18 @@ type AbortedTransaction struct{ ProducerID, FirstOffset int64 }
 // OFFSET_OUT_OF_RANGE outside [LogStart, End]; CORRUPT_MESSAGE for a segment
 // that can't be walked (ST-63).
 //
-// It takes no lock: no append and no flush delays it.
+// It takes no lock: no append and no flush delays it. The moment in which a
+// rewritten segment takes the place of the old one does, for that segment (ST-48).
 func (l *Log) Read(offset int64, maxBytes int, wholeFirst bool, iso kafka.Isolation) (Slice, error) {
+	for {
+		s, err := l.read(offset, maxBytes, wholeFirst, iso)
+		if err == nil || !errors.Is(err, errGone) {
+			return s, err
+		}
+	}
+}
+
+func (l *Log) read(offset int64, maxBytes int, wholeFirst bool, iso kafka.Isolation) (Slice, error) {
 	at := l.marks.load()
 	s := Slice{Offsets: at.Offsets}
 	if iso == kafka.ReadCommitted {
@@ -43,10 +54,10 @@ func (l *Log) Read(offset int64, maxBytes int, wholeFirst bool, iso kafka.Isolat
 	// After the marks: the list has every part that they cover.
 	parts := *l.parts.Load()
 	if len(parts) > 0 && offset < parts[0].base { // the start has moved since the marks were read
-		s.Offsets = l.marks.load().Offsets
 		return s, fmt.Errorf("%s: offset %d: %w", l.name, offset, errGone)
 	}
 	for i := max(find(parts, offset), 0); i < len(parts); i++ {
+		swaps := parts[i].swaps.Load()
 		region, more, err := l.readPart(at, parts, i, offset, maxBytes, wholeFirst, iso)
 		if err != nil {
 			return s, err
@@ -54,7 +65,7 @@ func (l *Log) Read(offset int64, maxBytes int, wholeFirst bool, iso kafka.Isolat
 		if !more {
 			s.Region = region
 			if iso == kafka.ReadCommitted && l.aborts.Load() && (region.Length > 0 || maxBytes == 0) {
-				err = l.addAborted(&s, at, parts, i, offset)
+				err = l.addAborted(&s, at, parts, i, offset, swaps)
 			}
 			return s, err
 		}
@@ -113,26 +124,37 @@ func (l *Log) endIn(at mark, parts []*part, i int, s *segment.Segment, iso kafka
 // the one of the limit, so that no more will come to this read (DelayedFetch).
 // Both are zero where Read would fail.
 func (l *Log) Available(offset int64, iso kafka.Isolation) (bytes int64, rolled bool) {
+	_, err := again(func() (_ struct{}, err error) {
+		bytes, rolled, err = l.available(offset, iso)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return 0, false
+	}
+	return bytes, rolled
+}
+
+func (l *Log) available(offset int64, iso kafka.Isolation) (bytes int64, rolled bool, err error) {
 	at := l.marks.load()
 	if offset < at.LogStart || offset >= at.limit(iso) || l.endedErr() != nil {
-		return 0, false
+		return 0, false, nil
 	}
 	parts := *l.parts.Load()
 	i := find(parts, offset)
 	if i < 0 {
-		return 0, false // the start has moved since the marks were read
+		return 0, false, nil // the start has moved since the marks were read
 	}
 	s, err := l.open(parts[i])
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	end, last, err := l.endIn(at, parts, i, s, iso)
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	pos, err := s.Position(offset)
 	if err != nil {
-		return 0, false
+		return 0, false, l.readError(parts[i], err)
 	}
-	return max(end-pos, 0), !last
+	return max(end-pos, 0), !last, nil
 }

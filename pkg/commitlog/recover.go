@@ -45,7 +45,7 @@ func anyAborts(parts []*part) bool {
 			n, known := s.AbortedKnown()
 			return n > 0 || !known // its index is rebuilt by the first read that asks
 		}
-		return p.aborts
+		return p.aborts.Load()
 	})
 }
 

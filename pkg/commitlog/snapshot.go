@@ -115,7 +115,7 @@ func (l *Log) readSnapshot(offset int64) (*producer.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ok || !at.After || h.CRC() != at.CRC {
+	if !ok || !at.Fits(h.CRC()) {
 		return nil, fmt.Errorf("%w: the log before offset %d is another", producer.ErrSnapshot, offset)
 	}
 	return s, nil

@@ -200,10 +200,10 @@ func segmentFiles(base int64) []string {
 }
 
 // errGone is wrapped by the errors of reads that met a part that has been
-// removed meanwhile: what they wanted of it is below the log start by now.
+// removed meanwhile, or its log rewritten: what they wanted of it is below the log start by now, or in another file.
 var errGone = fmt.Errorf("the segment has been removed: %w", kerr.OffsetOutOfRange)
 
-// again repeats a lookup that met a removed part, on the parts of by then.
+// again repeats a lookup that met such a part, on the parts of by then.
 func again[T any](look func() (T, error)) (T, error) {
 	for {
 		v, err := look()

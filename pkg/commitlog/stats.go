@@ -13,6 +13,9 @@ type Stats struct {
 	Syncs      atomic.Int64 // the fsyncs and fdatasyncs that took
 	Rolls      atomic.Int64 // segments rolled
 	Removed    atomic.Int64 // segments removed
+	Rewritten  atomic.Int64 // segments that compaction has rewritten
+	Compacted  atomic.Int64 // bytes that compaction has read
+	Reclaimed  atomic.Int64 // bytes by which it has made logs shorter
 	Offline    atomic.Int64 // logs that have gone offline for writes (ST-61)
 	Recovered  atomic.Int64 // bytes checked after unclean stops
 	Cut        atomic.Int64 // bytes cut off as torn

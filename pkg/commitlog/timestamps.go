@@ -104,6 +104,7 @@ func (l *Log) offsetForMaxTimestamp(iso kafka.Isolation) (TimestampOffset, error
 		return noOffset, err
 	}
 	var in *part
+	var of *segment.Segment
 	largest, last := record.NoTimestamp, int64(-1)
 	for _, p := range *l.parts.Load() {
 		s, err := l.open(p)
@@ -111,25 +112,21 @@ func (l *Log) offsetForMaxTimestamp(iso kafka.Isolation) (TimestampOffset, error
 			return noOffset, err
 		}
 		if ts, offset := s.LargestTimestamp(); ts > largest {
-			in, largest, last = p, ts, offset
+			in, of, largest, last = p, s, ts, offset
 		}
 	}
 	if in == nil {
 		return noOffset, nil
 	}
-	t, err := l.firstWithMax(in, last)
+	t, err := firstWithMax(of, last)
 	if err != nil {
 		return noOffset, l.readError(in, err)
 	}
 	return l.below(t, iso), nil
 }
 
-// firstWithMax is the first record with the max timestamp of the batch that ends in an offset.
-func (l *Log) firstWithMax(p *part, last int64) (TimestampOffset, error) {
-	s, err := l.open(p)
-	if err != nil {
-		return noOffset, err
-	}
+// firstWithMax is the first record with the max timestamp of a segment, in the batch that ends in an offset.
+func firstWithMax(s *segment.Segment, last int64) (TimestampOffset, error) {
 	pos, err := s.Position(last)
 	if err != nil {
 		return noOffset, err

@@ -33,7 +33,7 @@ func TestEverySettingIsDocumentedAndItsDefaultValid(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	s := Default()
 	want := &Settings{DataDir: "./data", Listeners: "PLAINTEXT://127.0.0.1:9092", AdvertisedListeners: "auto", HTTPListen: "127.0.0.1:9080",
-		NodeID: 1, SegmentBytes: 128 << 20, SegmentMs: 7 * 24 * 3600 * 1000, IndexIntervalBytes: 4096, RetentionBytes: -1, RetentionMs: -1,
+		NodeID: 1, SegmentBytes: 128 << 20, SegmentMs: 7 * 24 * 3600 * 1000, IndexIntervalBytes: 4096, RetentionBytes: -1, RetentionMs: -1, CleanerMaxKeys: 1_000_000,
 		FsyncInterval: 500 * time.Millisecond, AcksAllSync: true, AutoCreateTopics: true, NumPartitions: 1, MessageMaxBytes: 1048588,
 		SocketRequestMaxBytes: 100 << 20, GroupInitialRebalanceDelayMs: 20, GroupMinSessionTimeoutMs: 100, GroupMaxSessionTimeoutMs: 1800000,
 		GroupMaxSize: math.MaxInt32, OffsetsRetentionMinutes: 7 * 24 * 60, OffsetMetadataMaxBytes: 4096, TransactionMaxTimeoutMs: 900_000, TransactionalIDExpirationMs: 7 * 24 * 3600 * 1000, LogLevel: "info", LogFormat: "text"}

@@ -4,6 +4,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,11 @@ type Options struct {
 	// setting them may be refused.
 	HostEndpoints    func() map[string]string
 	SetHostEndpoints func(map[string]string) error
+	// Compact, Retain and Roll act on all partitions of a topic and return
+	// when they are done. UNKNOWN_TOPIC_OR_PARTITION; POLICY_VIOLATION: the topic is not compacted.
+	Compact func(ctx context.Context, topic string) (Compacted, error)
+	Retain  func(ctx context.Context, topic string) (Retained, error)
+	Roll    func(ctx context.Context, topic string) (Rolled, error)
 }
 
 // A Metric is one figure, read when it is asked for.
@@ -50,6 +56,9 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /v1/broker", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, o.Broker()) })
 	mux.HandleFunc("GET /v1/endpoint", o.getEndpoint)
 	mux.HandleFunc("PUT /v1/endpoint", o.putEndpoint)
+	mux.HandleFunc("POST /v1/topics/{topic}/compact", sweep(o.Compact))
+	mux.HandleFunc("POST /v1/topics/{topic}/retain", sweep(o.Retain))
+	mux.HandleFunc("POST /v1/topics/{topic}/roll", sweep(o.Roll))
 	return refuseForeignPages(mux)
 }
 

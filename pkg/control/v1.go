@@ -104,7 +104,11 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 
 // refuse answers that a request can't be.
 func refuse(w http.ResponseWriter, err error) {
-	reply(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+	failed(w, http.StatusBadRequest, err)
+}
+
+func failed(w http.ResponseWriter, status int, err error) {
+	reply(w, status, map[string]string{"error": err.Error()})
 }
 
 func reply(w http.ResponseWriter, status int, value any) {

@@ -39,7 +39,7 @@ func (t *Tx) PutTopic(topic Topic) error {
 	return t.put(bucketTopics, []byte(topic.Name), encodeTopic(topic))
 }
 
-// DropTopic removes a topic's row, and its log starts, by name and id. A row
+// DropTopic removes a topic's row, its log starts and first dirty offsets, by name and id. A row
 // of the name with another id stays.
 func (t *Tx) DropTopic(name string, id kafka.TopicID) error {
 	if row := t.get(bucketTopics, []byte(name)); row != nil {
@@ -53,13 +53,18 @@ func (t *Tx) DropTopic(name string, id kafka.TopicID) error {
 			}
 		}
 	}
-	var starts [][]byte
-	c := t.bolt.Bucket(bucketLogStarts).Cursor()
+	return errors.Join(t.dropOf(bucketLogStarts, id), t.dropOf(bucketDirty, id))
+}
+
+// dropOf removes the rows of a topic's partitions.
+func (t *Tx) dropOf(bucket []byte, id kafka.TopicID) error {
+	var rows [][]byte
+	c := t.bolt.Bucket(bucket).Cursor()
 	for k, _ := c.Seek(id[:]); bytes.HasPrefix(k, id[:]); k, _ = c.Next() {
-		starts = append(starts, bytes.Clone(k))
+		rows = append(rows, bytes.Clone(k))
 	}
-	for _, k := range starts {
-		if err := t.drop(bucketLogStarts, k); err != nil {
+	for _, k := range rows {
+		if err := t.drop(bucket, k); err != nil {
 			return err
 		}
 	}
@@ -166,7 +171,7 @@ func cutText(b []byte) (text string, rest []byte, ok bool) {
 
 // LogStart is a partition's log start offset: 0 if it was never moved.
 func (t *Tx) LogStart(id kafka.TopicID, partition int32) int64 {
-	row := t.get(bucketLogStarts, logStartKey(id, partition))
+	row := t.get(bucketLogStarts, partitionKey(id, partition))
 	switch {
 	case row == nil:
 		return 0
@@ -181,9 +186,25 @@ func (t *Tx) LogStart(id kafka.TopicID, partition int32) int64 {
 // PutLogStart stores it.
 func (t *Tx) PutLogStart(id kafka.TopicID, partition int32, offset int64) error {
 	row := binary.BigEndian.AppendUint64([]byte{rowVersion}, uint64(offset))
-	return t.put(bucketLogStarts, logStartKey(id, partition), row)
+	return t.put(bucketLogStarts, partitionKey(id, partition), row)
 }
 
-func logStartKey(id kafka.TopicID, partition int32) []byte {
+func partitionKey(id kafka.TopicID, partition int32) []byte {
 	return binary.BigEndian.AppendUint32(id[:], uint32(partition))
+}
+
+// FirstDirty is the offset from which on a partition has not been compacted. One that was never stored, or
+// can't be read, is 0: then all of the log is looked at.
+func (t *Tx) FirstDirty(id kafka.TopicID, partition int32) int64 {
+	row := t.get(bucketDirty, partitionKey(id, partition))
+	if len(row) != 9 || row[0] != rowVersion {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(row[1:]))
+}
+
+// PutFirstDirty stores it.
+func (t *Tx) PutFirstDirty(id kafka.TopicID, partition int32, offset int64) error {
+	row := binary.BigEndian.AppendUint64([]byte{rowVersion}, uint64(offset))
+	return t.put(bucketDirty, partitionKey(id, partition), row)
 }

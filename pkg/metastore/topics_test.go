@@ -1,6 +1,7 @@
 package metastore
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -70,9 +71,35 @@ func TestDropTopicIsByNameAndID(t *testing.T) {
 func TestADamagedLogStartIsAnError(t *testing.T) {
 	s := open(t, Options{Path: newPath(t)})
 	id := kafka.NewTopicID()
-	update(t, s, func(tx *Tx) error { return tx.put(bucketLogStarts, logStartKey(id, 0), []byte{2}) })
+	update(t, s, func(tx *Tx) error { return tx.put(bucketLogStarts, partitionKey(id, 0), []byte{2}) })
 	if err := s.View(func(tx *Tx) error { _ = tx.LogStart(id, 0); return nil }); err == nil {
 		t.Error("no error")
+	}
+}
+
+// ST-42: first dirty offsets are those of a topic id; one that can't be read costs a look at the whole log.
+func TestFirstDirtyGoesWithItsTopic(t *testing.T) {
+	s := open(t, Options{Path: newPath(t)})
+	old, now := kafka.NewTopicID(), kafka.NewTopicID()
+	firsts := func() (all []int64) {
+		if err := s.View(func(tx *Tx) error {
+			all = []int64{tx.FirstDirty(old, 0), tx.FirstDirty(old, 1), tx.FirstDirty(now, 0)}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	update(t, s, func(tx *Tx) error {
+		return errors.Join(tx.PutTopic(Topic{Name: "a", ID: now, Partitions: 1}), tx.PutFirstDirty(old, 1, 5), tx.PutFirstDirty(now, 0, 6))
+	})
+	if got := firsts(); !slices.Equal(got, []int64{0, 5, 6}) {
+		t.Error(got)
+	}
+	update(t, s, func(tx *Tx) error { return tx.DropTopic("a", old) })
+	update(t, s, func(tx *Tx) error { return tx.put(bucketDirty, partitionKey(now, 0), []byte{2}) })
+	if got := firsts(); !slices.Equal(got, []int64{0, 0, 0}) {
+		t.Error(got)
 	}
 }
 

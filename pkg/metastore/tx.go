@@ -18,18 +18,20 @@ import (
 //	            "groups-floor"      -> uint64, see GroupsFloor
 //	topics      name                -> see encodeTopic
 //	log-starts  topic id, int32     -> uint8 version 1, int64
+//	first-dirty topic id, int32     -> uint8 version 1, int64
 //	groups      group               -> see encodeGroup
 //	offsets     group, topic, int32 -> see encodeOffset
 //	transactions id                 -> see encodeTransaction
 //	staged      group, topic, int32, int64 producer id -> see encodeOffset
 //	brokers     see ClusterConfigs  -> uint8 version 1, see appendConfigs
 //
-// Log starts are keyed by topic id, so that those of a deleted topic are never
+// Log starts and first dirty offsets are keyed by topic id, so that those of a deleted topic are never
 // taken for those of another of its name.
 var (
 	bucketMeta      = []byte("meta")
 	bucketTopics    = []byte("topics")
 	bucketLogStarts = []byte("log-starts")
+	bucketDirty     = []byte("first-dirty")
 	bucketGroups    = []byte("groups")
 	bucketOffsets   = []byte("offsets")
 	bucketBrokers   = []byte("brokers")
@@ -37,7 +39,7 @@ var (
 	bucketTransactions = []byte("transactions")
 	bucketStaged       = []byte("staged")
 
-	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets, bucketBrokers, bucketTransactions, bucketStaged}
+	buckets = [][]byte{bucketMeta, bucketTopics, bucketLogStarts, bucketGroups, bucketOffsets, bucketBrokers, bucketTransactions, bucketStaged, bucketDirty}
 	// firstBuckets are in every file; the others are added to one of an earlier build.
 	firstBuckets = buckets[:3]
 

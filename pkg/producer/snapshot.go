@@ -12,11 +12,12 @@ import (
 //
 //	offset  size  field
 //	     0     4  magic "DZPS"
-//	     4     2  version, 1
+//	     4     2  version, 1 or 2
 //	     6     4  CRC-32C of all bytes from 10 on
 //	    10     8  offset: the state after all batches below it
 //	    18     1  1 if there is a batch before the offset, else 0
 //	    19     4  that batch's CRC field, or 0
+//	          +4  version 2 alone, at 23: another CRC field that it may have, not 0; the rest follows
 //	    23     4  number of producers
 //	    27        the producers, by ascending id:
 //	     +0    8  producer id
@@ -33,14 +34,16 @@ import (
 //
 // Kafka's own snapshot keeps one batch a producer and so forgets duplicates
 // over a restart (ST-9). The CRC of the batch before binds the snapshot to one history of the
-// log: after a crash that cut the log, and other appends, it does not fit any more.
+// log: after a crash that cut the log, and other appends, it does not fit any more. Version 2 is written
+// before compaction puts a rewritten batch in that one's place: the snapshot fits before and after.
 const (
-	snapshotMagic    = "DZPS"
-	snapshotVersion  = 1
-	snapshotHeader   = 27
-	snapshotChecked  = 10
-	snapshotProducer = 31
-	snapshotBatch    = 24
+	snapshotMagic     = "DZPS"
+	snapshotVersion   = 1
+	snapshotRewritten = 2
+	snapshotHeader    = 27
+	snapshotChecked   = 10
+	snapshotProducer  = 31
+	snapshotBatch     = 24
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -53,6 +56,13 @@ type Binding struct {
 	Offset int64  // the state is that after all batches below it
 	After  bool   // there is a batch before Offset
 	CRC    uint32 // its CRC field; 0 without one
+	// Also is the CRC field of the batch that compaction is putting in its place; 0: it is not.
+	Also uint32
+}
+
+// Fits says whether a batch with this CRC field is the one before Offset.
+func (at Binding) Fits(crc uint32) bool {
+	return at.After && (crc == at.CRC || at.Also != 0 && crc == at.Also)
 }
 
 // Encode appends the snapshot to buf.
@@ -60,7 +70,11 @@ func (s *State) Encode(buf []byte, at Binding) []byte {
 	start := len(buf)
 	buf = slices.Grow(buf, snapshotHeader+len(s.producers)*(snapshotProducer+CachedBatches*snapshotBatch))
 	buf = append(buf, snapshotMagic...)
-	buf = binary.BigEndian.AppendUint16(buf, snapshotVersion)
+	version := snapshotVersion
+	if at.Also != 0 {
+		version = snapshotRewritten
+	}
+	buf = binary.BigEndian.AppendUint16(buf, uint16(version))
 	buf = binary.BigEndian.AppendUint32(buf, 0)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(at.Offset))
 	after := byte(0)
@@ -69,6 +83,9 @@ func (s *State) Encode(buf []byte, at Binding) []byte {
 	}
 	buf = append(buf, after)
 	buf = binary.BigEndian.AppendUint32(buf, at.CRC)
+	if at.Also != 0 {
+		buf = binary.BigEndian.AppendUint32(buf, at.Also)
+	}
 	buf = binary.BigEndian.AppendUint32(buf, uint32(len(s.producers)))
 	for _, id := range s.IDs() {
 		buf = s.producers[id].encode(buf, id)
@@ -103,8 +120,9 @@ func Decode(buf []byte) (*State, Binding, error) {
 	if len(buf) < snapshotHeader || string(buf[:4]) != snapshotMagic {
 		return fail("no snapshot header in %d bytes", len(buf))
 	}
-	if v := binary.BigEndian.Uint16(buf[4:]); v != snapshotVersion {
-		return fail("version %d", v)
+	version := binary.BigEndian.Uint16(buf[4:])
+	if version != snapshotVersion && version != snapshotRewritten {
+		return fail("version %d", version)
 	}
 	if crc := crc32.Checksum(buf[snapshotChecked:], castagnoli); crc != binary.BigEndian.Uint32(buf[6:]) {
 		return fail("checksum does not match")
@@ -115,6 +133,12 @@ func Decode(buf []byte) (*State, Binding, error) {
 	at := Binding{Offset: int64(binary.BigEndian.Uint64(buf[10:])), After: buf[18] == 1, CRC: binary.BigEndian.Uint32(buf[19:])}
 	if at.Offset < 0 || !at.After && at.CRC != 0 {
 		return fail("offset %d", at.Offset)
+	}
+	if version == snapshotRewritten {
+		at.Also = binary.BigEndian.Uint32(buf[23:])
+		if buf = buf[4:]; len(buf) < snapshotHeader || !at.After || at.Also == 0 {
+			return fail("a rewritten batch of CRC %d", at.Also)
+		}
 	}
 	count, rest := binary.BigEndian.Uint32(buf[23:]), buf[snapshotHeader:]
 	if uint64(count)*snapshotProducer > uint64(len(rest)) {

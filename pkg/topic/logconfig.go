@@ -29,6 +29,10 @@ func logConfig(s *config.Settings, overrides map[string]string) (*commitlog.Conf
 		FlushMessages:      t.FlushMessages,
 		FlushMs:            t.FlushMs,
 		Compression:        compression(t),
+		DeleteRetentionMs:  t.DeleteRetentionMs,
+		MinDirtyRatio:      t.MinCleanableDirtyRatio,
+		MinCompactionLagMs: t.MinCompactionLagMs,
+		MaxCompactionLagMs: t.MaxCompactionLagMs,
 	}
 	if t.CleanupCompact { // LogConfig.maxSegmentMs: the active segment is not compacted
 		c.SegmentMs = min(c.SegmentMs, t.MaxCompactionLagMs)

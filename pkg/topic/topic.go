@@ -37,7 +37,8 @@ type parsed struct {
 
 // A slot is the place of one partition's log.
 type slot struct {
-	log atomic.Pointer[commitlog.Log]
+	log   atomic.Pointer[commitlog.Log]
+	dirty atomic.Int64 // the first dirty offset plus 1, as in meta.db; 0: not looked up yet
 
 	mu     sync.Mutex // held while the log is opened or ended; the others wait
 	ended  error      // no log will be opened any more

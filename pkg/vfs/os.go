@@ -4,6 +4,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // OS is the operating system's file system.
@@ -23,6 +24,7 @@ func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, 
 func (osFS) Remove(name string) error                   { return os.Remove(name) }
 func (osFS) RemoveAll(name string) error                { return os.RemoveAll(name) }
 func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
+func (osFS) SetModTime(name string, t time.Time) error  { return os.Chtimes(name, time.Time{}, t) }
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFS) SyncDir(name string) error                  { return syncDir(name) }

@@ -6,6 +6,7 @@ package vfs
 import (
 	"io"
 	"io/fs"
+	"time"
 )
 
 // FS is a file system. Names are ordinary paths of the operating system.
@@ -29,6 +30,8 @@ type FS interface {
 	RemoveAll(name string) error
 	// Rename moves a file or directory, replacing a file at newname.
 	Rename(oldname, newname string) error
+	// SetModTime sets when a file was last written, as Stat tells it.
+	SetModTime(name string, t time.Time) error
 	// Stat describes a file or directory.
 	Stat(name string) (fs.FileInfo, error)
 	// ReadDir lists a directory in the order of names.

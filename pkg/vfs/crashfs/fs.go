@@ -191,6 +191,17 @@ func (d *FS) SyncDir(name string) error {
 	})
 }
 
+// SetModTime is vfs.FS. It counts as a write, and a power cut does not take it back.
+func (d *FS) SetModTime(name string, t time.Time) error {
+	return d.change("chtimes", vfs.Op{Kind: vfs.OpWrite, Name: name}, func(_ *names, _ string, node *inode) error {
+		if node == nil {
+			return syscall.ENOENT
+		}
+		node.modTime = t
+		return nil
+	})
+}
+
 // Stat is vfs.FS.
 func (d *FS) Stat(name string) (fs.FileInfo, error) {
 	d.mu.RLock()

@@ -4,6 +4,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/dozekafka/doze-kafka/pkg/vfs"
 )
@@ -75,6 +76,11 @@ func (d *FS) RemoveAll(name string) error {
 func (d *FS) Rename(oldname, newname string) error {
 	return d.do(vfs.Op{Kind: vfs.OpRename, Name: oldname, To: newname}, nil,
 		func() error { return d.inner.Rename(oldname, newname) })
+}
+
+// SetModTime is vfs.FS. It counts as a write.
+func (d *FS) SetModTime(name string, t time.Time) error {
+	return d.do(vfs.Op{Kind: vfs.OpWrite, Name: name}, nil, func() error { return d.inner.SetModTime(name, t) })
 }
 
 // Stat is vfs.FS.

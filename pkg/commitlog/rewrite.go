@@ -1,0 +1,259 @@
+package commitlog
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dozekafka/doze-kafka/pkg/producer"
+	"github.com/dozekafka/doze-kafka/pkg/record"
+	"github.com/dozekafka/doze-kafka/pkg/segment"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+)
+
+// maxOffset is above all offsets.
+const maxOffset = math.MaxInt64
+
+// A rewriting is one segment of a pass.
+type rewriting struct {
+	*pass
+	part     *part
+	size     int64 // of the old log
+	log      *segment.Rewrite
+	anchor   bool           // a producer snapshot is bound to the last batch, which has to stay
+	oldLast  uint32         // CRC field of the old last batch
+	markers  map[int64]bool // offsets of the markers that stay
+	failed   error
+	replaced bool // the new log has the old one's name
+}
+
+// rewrite makes a segment anew, if a record of it goes, and swaps it in.
+func (p *pass) rewrite(part *part, first bool) error {
+	s, err := p.l.open(part)
+	if err != nil {
+		if errors.Is(err, errGone) {
+			return nil
+		}
+		return err
+	}
+	w := &rewriting{pass: p, part: part, size: s.Size(), log: s.Rewrite(cleanedSuffix), anchor: p.l.hasSnapshot(part), markers: map[int64]bool{}}
+	err = p.walk(part, func(pos int64, b record.Batch) bool {
+		w.failed = w.batch(pos, b)
+		return w.failed == nil
+	})
+	if err == nil {
+		err = w.failed
+	}
+	if err == nil && w.log.Changed() {
+		err = w.finish(first)
+	}
+	if !w.replaced {
+		if discardErr := w.log.Discard(); discardErr != nil && err == nil {
+			err = discardErr
+		}
+	}
+	if err != nil && p.ctx.Err() == nil && p.l.endedErr() == nil && !isStorage(err) {
+		err = p.l.storageError("compact a segment", err)
+	}
+	return err
+}
+
+// hasSnapshot says whether there is a producer snapshot at the end of a sealed part.
+func (l *Log) hasSnapshot(p *part) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end, ok := l.endOfLocked(p)
+	return ok && slices.Contains(l.snapshots, end)
+}
+
+// endOfLocked is where the part after a sealed one begins; ok is false if it is off the list.
+func (l *Log) endOfLocked(p *part) (end int64, ok bool) {
+	parts := *l.parts.Load()
+	i := slices.Index(parts, p)
+	if i < 0 || i+1 == len(parts) {
+		return 0, false
+	}
+	return parts[i+1].base, true
+}
+
+// batch takes over what stays of a batch.
+func (w *rewriting) batch(pos int64, b record.Batch) error {
+	rest := w.size - pos - int64(len(b))
+	if rest == 0 {
+		w.oldLast = b.CRC()
+	}
+	v, horizon := w.judge(b, w.anchor && rest == 0)
+	if v == rebuilt || v == emptied {
+		made, err := w.build(b, v, horizon, rest)
+		if errors.Is(err, record.ErrInflated) {
+			w.tell(b, err)
+			v = copied
+		} else if err != nil {
+			return err
+		} else {
+			b = made
+		}
+	}
+	if v != copied {
+		if err := w.log.Change(); err != nil {
+			return err
+		}
+	}
+	if v == dropped {
+		return nil
+	}
+	if b.Control() && b.Count() > 0 {
+		w.markers[b.LastOffset()] = true
+	}
+	if w.log.Changed() {
+		if err := w.pace(len(b)); err != nil {
+			return err
+		}
+	}
+	return w.log.Append(b)
+}
+
+// build makes a batch anew (ST-47): in the topic's codec, or in none, unless the segment would become too large.
+func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (record.Batch, error) {
+	keep := func(r *record.Record) bool { return v == rebuilt && (b.Control() || w.keeps(b, r)) }
+	codec, level := record.None, 0
+	if c := w.cfg.Compression; !c.Producer && !b.Control() {
+		codec, level = c.Codec, c.Level
+	}
+	made, err := record.Compact(b, codec, level, horizon, keep)
+	if err == nil && codec != b.Codec() && b.Codec() != record.None && w.log.Size()+int64(len(made))+rest > w.cfg.SegmentBytes {
+		made, err = record.Compact(b, b.Codec(), 0, horizon, keep)
+	}
+	return made, err
+}
+
+// finish makes the new log durable and puts it in the old one's place; without a batch the segment
+// goes, unless it is the first: the log begins there (ST-44).
+func (w *rewriting) finish(first bool) error {
+	l := w.l
+	if w.log.Size() == 0 && !first {
+		return l.dropEmptied(w.part)
+	}
+	modified, err := fileTime(&l.segment, w.part.base)
+	if err != nil {
+		return err
+	}
+	aborted, err := l.abortsIn(w.part)
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	aborted = slices.DeleteFunc(aborted, func(a segment.AbortedTxn) bool { return !w.markers[a.Last] })
+	l.o.Stats.Syncs.Add(3) // the log, and the directory twice
+	if err := w.log.Sync(time.UnixMilli(modified), aborted); err != nil {
+		return err
+	}
+	if err := w.swap(); err != nil || !w.replaced {
+		return err
+	}
+	w.rewritten++
+	w.reclaimed += w.size - w.log.Size()
+	l.o.Stats.Rewritten.Add(1)
+	l.o.Stats.Reclaimed.Add(w.size - w.log.Size())
+	w.part.mu.Lock()
+	defer w.part.mu.Unlock()
+	if !w.part.gone.Load() {
+		w.log.Settle()
+	}
+	return nil
+}
+
+// swap is the moment of the change: who reads the segment waits, and goes on with the new log (ST-48). No append
+// and no roll comes between, so that the snapshots and the list of parts are what they were.
+func (w *rewriting) swap() error {
+	l, part := w.l, w.part
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writableLocked(); err != nil {
+		return err
+	}
+	end, ok := l.endOfLocked(part)
+	if !ok {
+		return nil // deleted meanwhile
+	}
+	if err := w.rebindLocked(end); err != nil {
+		return err
+	}
+	err := w.swapPart()
+	if l.last.Offset == end {
+		l.known = false
+	}
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, segment.ErrSync) {
+		err = l.failLocked("sync the partition's directory", err)
+	}
+	// Whichever log has the name: it is there to be read before anybody asks.
+	if _, openErr := l.open(part); openErr != nil {
+		l.logger().Error("a segment can't be opened again after a rewrite failed", "segment", segment.FileName(part.base, segment.LogSuffix), "error", openErr)
+	}
+	return err
+}
+
+func (w *rewriting) swapPart() error {
+	p := w.part
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Before it is closed: who sees it closed opens the part, and waits for the lock.
+	p.size.Store(w.size)
+	p.aborts.Store(true)
+	p.swaps.Add(1)
+	p.opened.Store(nil)
+	s, err := w.log.Swap()
+	if err != nil {
+		return err
+	}
+	w.replaced = true
+	p.epoch.Store(0)
+	p.opened.Store(s)
+	return nil
+}
+
+// rebindLocked has the producer snapshot at the end of the part fit the new
+// log as well as the old one, durably, so that no moment of the swap loses the producers to a power cut (ST-9).
+func (w *rewriting) rebindLocked(end int64) error {
+	l, last := w.l, w.log.Last()
+	if !slices.Contains(l.snapshots, end) || last == nil || last.LastOffset() != end-1 || last.CRC() == w.oldLast {
+		return nil
+	}
+	name := l.path(segment.FileName(end, snapshotSuffix))
+	content, err := vfs.ReadFile(l.o.FS, name)
+	if err != nil {
+		return err
+	}
+	state, at, err := producer.Decode(content)
+	if err != nil || at.Offset != end || !at.Fits(w.oldLast) {
+		return nil // it is of no use as it is
+	}
+	l.o.Stats.Syncs.Add(2)
+	content = state.Encode(nil, producer.Binding{Offset: end, After: true, CRC: w.oldLast, Also: last.CRC()})
+	return vfs.WriteFileSync(l.o.FS, name, content, 0o644)
+}
+
+// dropEmptied takes a part without a batch off the list, and removes its files.
+func (l *Log) dropEmptied(p *part) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writableLocked(); err != nil {
+		return err
+	}
+	parts := *l.parts.Load()
+	i := slices.Index(parts, p)
+	if i <= 0 || i+1 == len(parts) {
+		return nil // deleted meanwhile, or the first by now
+	}
+	kept := slices.Concat(parts[:i], parts[i+1:])
+	l.parts.Store(&kept)
+	p.gone.Store(true) // after the list: who meets it looks at the list again
+	l.dropped = append(l.dropped, p)
+	return l.removeDroppedLocked()
+}

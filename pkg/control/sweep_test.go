@@ -1,0 +1,58 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/dozekafka/doze-kafka/pkg/control"
+)
+
+// FX-20, FX-23: sweeps are asked for by the topic's name, answered when they are done, and refused to pages of other origins.
+func TestSweepsOfATopic(t *testing.T) {
+	done := ""
+	h := control.New(control.Options{
+		Compact: func(_ context.Context, topic string) (control.Compacted, error) {
+			switch topic {
+			case "none":
+				return control.Compacted{}, fmt.Errorf("there is none: %w", kerr.UnknownTopicOrPartition)
+			case "plain":
+				return control.Compacted{}, fmt.Errorf("no compact: %w", kerr.PolicyViolation)
+			case "bad":
+				return control.Compacted{}, errors.New("the disk")
+			}
+			done = topic
+			return control.Compacted{Partitions: 2, Segments: 3, ReclaimedBytes: 4}, nil
+		},
+		Retain: func(context.Context, string) (control.Retained, error) { return control.Retained{Partitions: 1}, nil },
+		Roll:   func(context.Context, string) (control.Rolled, error) { return control.Rolled{Partitions: 5}, nil },
+	})
+	for _, c := range []struct {
+		method, path string
+		code         int
+		body         string
+	}{
+		{"POST", "/v1/topics/my.topic/compact", http.StatusOK, `{"partitions":2,"segments":3,"reclaimedBytes":4}`},
+		{"POST", "/v1/topics/a/retain", http.StatusOK, `{"partitions":1}`},
+		{"POST", "/v1/topics/a/roll", http.StatusOK, `{"partitions":5}`},
+		{"POST", "/v1/topics/none/compact", http.StatusNotFound, "there is none"},
+		{"POST", "/v1/topics/plain/compact", http.StatusBadRequest, "no compact"},
+		{"POST", "/v1/topics/bad/compact", http.StatusInternalServerError, "the disk"},
+		{"GET", "/v1/topics/a/compact", http.StatusMethodNotAllowed, ""},
+	} {
+		if code, body := ask(h, c.method, c.path, ""); code != c.code || !strings.Contains(body, c.body) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, code, body)
+		}
+	}
+	if done != "my.topic" {
+		t.Error(done)
+	}
+	if code, _ := ask(h, "POST", "/v1/topics/a/roll", "", "Origin", "http://elsewhere.example"); code != http.StatusForbidden {
+		t.Error("a foreign page:", code)
+	}
+}

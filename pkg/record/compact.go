@@ -1,0 +1,55 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// MaxInflated is the most that the records of a batch may inflate to for Compact to build it anew, in bytes.
+const MaxInflated = 256 << 20
+
+// ErrInflated is returned by Compact for a batch of more than MaxInflated: it stays as it is (ST-47).
+var ErrInflated = fmt.Errorf("record: the batch inflates to more than %d bytes", MaxInflated)
+
+// Compact makes the batch anew with the records that keep says, in another
+// codec (MemoryRecords.filterTo). Offsets, the span of offsets, epochs, producer, sequences and the
+// transactional and control bits stay (ST-44); so does the delete horizon, unless
+// horizon (ms; 0: none) is to be set (ST-45). Without a record it is a header alone, with the batch's max timestamp.
+//
+// keep must not hold on to the record. The errors are those of Records, or ErrInflated.
+func Compact(b Batch, codec Codec, level int, horizon int64, keep func(*Record) bool) (Batch, error) {
+	if at, ok := b.DeleteHorizon(); ok {
+		horizon = at
+	}
+	to := NewBuilder(Options{
+		Codec: codec, Level: level, MaxBytes: MaxInflated,
+		BaseOffset: b.BaseOffset(), LeaderEpoch: b.LeaderEpoch(), LastOffsetDelta: b.LastOffsetDelta(),
+		Producer:      &Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()},
+		Transactional: b.Transactional(), Control: b.Control(),
+		LogAppendTime: b.LogAppendTime(), AppendTime: b.MaxTimestamp(),
+		DeleteHorizon: horizon,
+	})
+	inflated := 0
+	for r, err := range b.RecordsWithin(MaxInflated) {
+		if err == nil {
+			if inflated += len(r.Key) + len(r.Value); inflated > MaxInflated {
+				err = ErrInflated
+			} else if keep(&r) {
+				err = to.Add(r)
+			}
+		}
+		if errors.Is(err, kerr.MessageTooLarge) {
+			err = ErrInflated
+		}
+		if err != nil {
+			return nil, to.fail(err)
+		}
+	}
+	if to.count == 0 {
+		to.max = b.MaxTimestamp()
+		to.o.DeleteHorizon, to.base = 0, NoTimestamp
+	}
+	return to.Batch()
+}
