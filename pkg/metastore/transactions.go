@@ -176,7 +176,9 @@ func (r *rowReader) txnPartitions() (all []TxnPartition) {
 
 // StageOffset stores an offset that a producer's transaction commits once it
 // is committed itself. It takes the place of one that the producer has staged
-// before. It counts as staged no earlier than what is committed: the clock may have been set back since.
+// before. It counts as staged no earlier than what is committed, and later
+// than what others have staged, whatever the clock says: of two transactions
+// the one that has staged last sets the offset (OffsetMetadataManager.replayEndTransactionMarker).
 func (t *Tx) StageOffset(group string, producerID int64, o Offset) error {
 	now, ok, err := t.Offset(group, o.Topic, o.Partition)
 	if err != nil {
@@ -185,22 +187,39 @@ func (t *Tx) StageOffset(group string, producerID int64, o Offset) error {
 	if ok && now.Committed.After(o.Committed) {
 		o.Committed = now.Committed
 	}
-	return t.put(bucketStaged, stagedKey(group, o.Topic, o.Partition, producerID), encodeOffset(o))
+	own := stagedKey(group, o.Topic, o.Partition, producerID)
+	if err := t.afterStaged(group, &o, own); err != nil {
+		return err
+	}
+	return t.put(bucketStaged, own, encodeOffset(o))
 }
 
 // CommitOffset is PutOffset of a commit without a transaction: what is staged
 // for the partition already does not take its place, whatever the clock said then.
 func (t *Tx) CommitOffset(group string, o Offset) error {
+	if err := t.afterStaged(group, &o, nil); err != nil {
+		return err
+	}
+	return t.PutOffset(group, o)
+}
+
+// afterStaged has an offset count as later than all that are staged for its
+// partition, but for the row of a key.
+func (t *Tx) afterStaged(group string, o *Offset, but []byte) error {
 	for _, k := range t.keys(bucketStaged, offsetKey(group, o.Topic, o.Partition)) {
+		if bytes.Equal(k, but) {
+			continue
+		}
 		_, staged, err := decodeOffset(k[:len(k)-producerIDSize], t.get(bucketStaged, k))
 		if err != nil {
 			return err
 		}
-		if !o.Committed.After(staged.Committed) {
-			o.Committed = staged.Committed.Add(time.Millisecond) // the least that a row tells apart
+		// In milliseconds: a row keeps nothing of the rest, and both may be within the same one.
+		if o.Committed.UnixMilli() <= staged.Committed.UnixMilli() {
+			o.Committed = staged.Committed.Add(time.Millisecond)
 		}
 	}
-	return t.PutOffset(group, o)
+	return nil
 }
 
 // Staged says whether any transaction has staged an offset of a partition.

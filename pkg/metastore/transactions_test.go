@@ -84,12 +84,26 @@ func TestStagedOffsetsTakeEffectWhateverTheClockSays(t *testing.T) {
 	if got := offsets(t, s, "g"); !slices.Equal(got, []string{"t-0@2"}) {
 		t.Errorf("%v: the transaction's offset is lost", got)
 	}
-	for _, later := range []time.Duration{0, -time.Hour} {
+	for _, later := range []time.Duration{0, 400 * time.Microsecond, -time.Hour} {
+		update(t, s, func(tx *Tx) error { return tx.DropOffset("g", "t", 1) })
 		update(t, s, func(tx *Tx) error { return tx.StageOffset("g", 1, offset(1, 3, at)) })
 		update(t, s, func(tx *Tx) error { return tx.CommitOffset("g", offset(1, 4, at.Add(later))) })
 		update(t, s, func(tx *Tx) error { return tx.EndStaged("g", 1, true) })
 		if got := offsets(t, s, "g"); !slices.Equal(got, []string{"t-0@2", "t-1@4"}) {
-			t.Errorf("%v: the commit after the staging is lost", got)
+			t.Errorf("%v: the commit %v after the staging is lost", got, later)
+		}
+	}
+	// Of two transactions the one that has staged last sets the offset, whichever ends first.
+	for _, later := range []time.Duration{time.Second, 0, 400 * time.Microsecond, -time.Hour} {
+		for _, first := range []int64{1, 2} {
+			update(t, s, func(tx *Tx) error { return tx.DropOffset("g", "t", 1) })
+			update(t, s, func(tx *Tx) error { return tx.StageOffset("g", 1, offset(1, 5, at)) })
+			update(t, s, func(tx *Tx) error { return tx.StageOffset("g", 2, offset(1, 6, at.Add(later))) })
+			update(t, s, func(tx *Tx) error { return tx.EndStaged("g", first, true) })
+			update(t, s, func(tx *Tx) error { return tx.EndStaged("g", 3-first, true) })
+			if got := offsets(t, s, "g"); !slices.Equal(got, []string{"t-0@2", "t-1@6"}) {
+				t.Errorf("%v: staged %v later, producer %d ended first", got, later, first)
+			}
 		}
 	}
 }
