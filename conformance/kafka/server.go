@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -153,16 +155,31 @@ func ready(ctx context.Context, addr string) error {
 	return err
 }
 
-// FreePorts returns n loopback ports that were free a moment ago.
+// given are the ports that FreePorts has returned in this process: a broker that is down for a moment gets its own back.
+var given sync.Map
+
+// FreePorts returns n loopback ports that were free a moment ago. They are below those that systems give to outgoing connections and to
+// listeners on port 0 (Linux: from 32768 on, others: from 49152 on): nobody takes one before the broker is started, or while it is restarted,
+// and who dials one at which nobody listens is not connected to itself.
 func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	const first, last, most = 20000, 32000, 1000
+	var ports []int
+	for range most {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := first + rand.IntN(last-first)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
+			continue // somebody has it
+		}
+		if err := l.Close(); err != nil {
 			return nil, err
 		}
-		defer l.Close() //nolint:errcheck // held until all are chosen, so that they differ
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d ports of %d to %d are free", n, first, last)
 }

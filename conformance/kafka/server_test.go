@@ -46,3 +46,20 @@ func TestToolsAreThoseOfThePinnedVersion(t *testing.T) {
 		t.Errorf("tool says %+v (%v), pom.xml says %s", out, err, kafka.Version())
 	}
 }
+
+// A port that a broker keeps over restarts is none that systems give to others meanwhile, nor one that was returned before.
+func TestFreePortsAreNobodyElses(t *testing.T) {
+	seen := map[int]bool{}
+	for range 50 {
+		ports, err := kafka.FreePorts(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range ports {
+			if p >= 32768 || seen[p] {
+				t.Errorf("port %d, after %d others", p, len(seen))
+			}
+			seen[p] = true
+		}
+	}
+}
