@@ -1,4 +1,4 @@
-// Package streams runs a Kafka Streams application with exactly_once_v2 while the broker is killed under it.
+// Package streams runs Kafka Streams applications while the broker is killed under them.
 package streams
 
 import (
@@ -87,7 +87,7 @@ func TestWordCountOverKills(t *testing.T) {
 		}
 	}
 	state := t.TempDir()
-	app := start(t, jars, broker.Addr(), state)
+	app := start(t, jars, "WordCount", broker.Addr(), state)
 
 	model := map[string]int64{}
 	ctx, stop := context.WithCancel(t.Context())
@@ -102,7 +102,7 @@ func TestWordCountOverKills(t *testing.T) {
 	// And the application once: its transaction is left open, and what it has read in that is read again.
 	time.Sleep(*between)
 	app.kill()
-	app = start(t, jars, broker.Addr(), state)
+	app = start(t, jars, "WordCount", broker.Addr(), state)
 	app.runs(t)
 	time.Sleep(*between)
 	stop()
@@ -119,72 +119,6 @@ func TestWordCountOverKills(t *testing.T) {
 	if t.Failed() {
 		t.Log(app.tail())
 	}
-}
-
-// application is a process of it.
-type application struct {
-	*output
-	cmd *exec.Cmd
-}
-
-// start runs the application with a directory for its state. It is killed when the test ends.
-func start(t *testing.T, jars, addr, state string) *application {
-	t.Helper()
-	levels, err := filepath.Abs(filepath.Join("..", "kafka", "log4j2.xml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("java", "-XX:+UseSerialGC", "-Xmx384m", "-Dlog4j2.configurationFile="+levels, "-Dconformance.level=error", "-cp", jars,
-		filepath.Join("java", "WordCount.java"), addr, state)
-	out := &output{running: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	app := &application{output: out, cmd: cmd}
-	t.Cleanup(app.kill)
-	return app
-}
-
-// runs waits until the application says that it runs.
-func (a *application) runs(t *testing.T) {
-	t.Helper()
-	select {
-	case <-a.running:
-	case <-time.After(finishes):
-		t.Fatalf("the application does not run:\n%s", a.tail())
-	}
-}
-
-// kill ends it without a word. The second time it does nothing.
-func (a *application) kill() {
-	a.cmd.Process.Kill() //nolint:errcheck // it has ended by itself
-	a.cmd.Wait()         //nolint:errcheck // it was killed
-}
-
-// output keeps what the application says.
-type output struct {
-	running chan struct{}
-
-	mu   sync.Mutex
-	text []byte
-	once sync.Once
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, b...)
-	if bytes.Contains(o.text, []byte("state: RUNNING")) {
-		o.once.Do(func() { close(o.running) })
-	}
-	return len(b), nil
-}
-
-func (o *output) tail() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.text[max(0, len(o.text)-8000):])
 }
 
 // write produces lines of five words until ctx ends, idempotently, and counts them in the model: every one is acknowledged in the end.
