@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -32,16 +33,18 @@ type Compacted struct {
 	Reclaimed int64 // bytes
 }
 
-// ErrCompacting is returned by Compact while another one of the log is under way.
-var ErrCompacting = errors.New("the log is being compacted already")
+var (
+	// ErrCompacting is returned by Compact while another one of the log is under way.
+	ErrCompacting = errors.New("the log is being compacted already")
+	// ErrNoCompaction ends a Compact during which compact was taken out of cleanup.policy.
+	ErrNoCompaction = errors.New("cleanup.policy has no compact any more")
+)
 
 // Dirt is what of a log compaction would look at.
 type Dirt struct {
 	From, To int64 // the offsets that are dirty and may be compacted; From == To: there is nothing to do
 	// Ratio is the dirty bytes' share of what may be compacted (LogToClean.cleanableRatio).
 	Ratio float64
-	// Oldest is the timestamp of the first dirty batch, in ms; -1: it has none.
-	Oldest int64
 }
 
 // Dirty says what a compaction from a first dirty offset on would look at, at a time (ms): sealed segments
@@ -49,7 +52,7 @@ type Dirt struct {
 func (l *Log) Dirty(from, nowMs int64) (Dirt, error) {
 	return again(func() (Dirt, error) {
 		parts, from, to, err := l.cleanable(from, nowMs)
-		d := Dirt{From: from, To: to, Oldest: record.NoTimestamp}
+		d := Dirt{From: from, To: to}
 		if err != nil || from == to {
 			return d, err
 		}
@@ -64,27 +67,50 @@ func (l *Log) Dirty(from, nowMs int64) (Dirt, error) {
 		if all > 0 {
 			d.Ratio = float64(all-clean) / float64(all)
 		}
-		s, err := l.open(parts[first])
-		if err != nil {
-			return d, err
-		}
-		d.Oldest = s.FirstTimestamp()
 		return d, nil
 	})
 }
 
-// Due says whether the log wants to be compacted at a time (ms): more of it is dirty than min.cleanable.dirty.ratio, or the
-// oldest dirty record is older than max.compaction.lag.ms (LogCleanerManager.grabFilthiestCompactedLog).
+// oldest is the least timestamp (ms) of the first batches of the parts that are sealed, from an offset on; NoTimestamp: they
+// have none (LogCleanerManager.maxCompactionDelay, to which 0 is none).
+func (l *Log) oldest(from int64) (int64, error) {
+	return again(func() (int64, error) {
+		least, parts := record.NoTimestamp, *l.parts.Load()
+		if len(parts) == 0 {
+			return least, l.endedErr()
+		}
+		for _, p := range parts[max(find(parts, from), 0) : len(parts)-1] {
+			s, err := l.open(p)
+			if err != nil {
+				return least, err
+			}
+			if ts := s.FirstTimestamp(); ts > 0 && (least < 0 || ts < least) {
+				least = ts
+			}
+		}
+		return least, nil
+	})
+}
+
+// Due says whether the log wants to be compacted at a time (ms): more of it is dirty than min.cleanable.dirty.ratio, or a
+// dirty segment began more than max.compaction.lag.ms ago (LogCleanerManager.grabFilthiestCompactedLog).
 func (l *Log) Due(from, nowMs int64) (bool, error) {
 	cfg := l.config.Load()
-	if !cfg.Compact || len(*l.parts.Load()) < 2 {
+	if !cfg.Compact || len(*l.parts.Load()) < 2 || l.isUncleanable() {
 		return false, l.endedErr()
 	}
 	d, err := l.Dirty(from, nowMs)
+	if l.noteUncleanable(err) {
+		return false, nil // it has been told
+	}
 	if err != nil || d.From == d.To {
 		return false, err
 	}
-	return d.Ratio > cfg.MinDirtyRatio || d.Oldest >= 0 && nowMs-d.Oldest > cfg.MaxCompactionLagMs, nil
+	if d.Ratio > cfg.MinDirtyRatio || cfg.MaxCompactionLagMs == math.MaxInt64 {
+		return d.Ratio > cfg.MinDirtyRatio, nil
+	}
+	oldest, err := l.oldest(d.From)
+	return err == nil && oldest > 0 && nowMs-oldest > cfg.MaxCompactionLagMs, err
 }
 
 // cleanable are the segments that may be compacted, and the dirty offsets among theirs.
@@ -118,7 +144,8 @@ func (l *Log) cleanable(from, nowMs int64) (parts []*part, first, end int64, err
 // tombstones and markers go whose time has come.
 //
 // KAFKA_STORAGE_ERROR: the disk; every segment is the old one or the new one. CORRUPT_MESSAGE: a segment can't
-// be walked to its end, so that nobody knows what is the latest. ErrCompacting; ctx's error.
+// be walked to its end, so that nobody knows what is the latest. ErrCompacting; ErrNoCompaction; ctx's error; that of a log
+// that was closed or deleted meanwhile.
 func (l *Log) Compact(ctx context.Context, c Compaction) (Compacted, error) {
 	ctx, err := l.beginCompact(ctx)
 	if err != nil {
@@ -129,8 +156,10 @@ func (l *Log) Compact(ctx context.Context, c Compaction) (Compacted, error) {
 	if err != nil {
 		return Compacted{Next: p.from}, err
 	}
-	err = p.run()
-	if err != nil {
+	if err = p.run(); err != nil {
+		if ended := l.endedErr(); ended != nil {
+			err = ended // rather than that of the context which ended with it
+		}
 		return Compacted{Next: p.from, Rewritten: p.rewritten, Reclaimed: p.reclaimed}, err
 	}
 	return Compacted{Next: p.end, More: p.end < p.to, Rewritten: p.rewritten, Reclaimed: p.reclaimed}, nil
@@ -170,7 +199,15 @@ type pass struct {
 	aborted map[int64][]segment.AbortedTxn // by producer, and by the offsets of their markers
 	last    map[int64]lastOf               // by producer
 	open    map[int64]bool                 // producers with a batch that stays, of a transaction whose marker is yet to come
-	told    bool                           // that a batch can't be read
+	reading reading                        // where the pass is
+	unread  bool                           // a batch that can't be read stays before the one that is judged: it may have any key, and be of any transaction
+	keys    batchKeys
+
+	dead      offsetSet // what is superseded, among the dirty records and, after several rounds, the others
+	rounds    bool      // the map had to be filled several times, and has a part of the keys
+	compactor record.Compactor
+	kept      []uint64 // of the batch that was judged last: a bit for each record that stays
+	keptSize  int      // and about what they take in bytes, uncompressed
 
 	rewritten int
 	reclaimed int64
@@ -185,7 +222,6 @@ type lastOf struct {
 func (l *Log) newPass(ctx context.Context, c Compaction) (*pass, error) {
 	p := &pass{Compaction: c, l: l, ctx: ctx, cfg: l.config.Load(), from: c.From, to: c.From,
 		open: map[int64]bool{}, last: map[int64]lastOf{}}
-	c.Keys.reset()
 	_, err := again(func() (_ struct{}, err error) {
 		p.parts, p.from, p.to, err = l.cleanable(c.From, c.NowMs)
 		return struct{}{}, err
@@ -194,6 +230,7 @@ func (l *Log) newPass(ctx context.Context, c Compaction) (*pass, error) {
 		return p, err
 	}
 	if p.aborted, err = again(l.allAborted); err != nil {
+		l.noteUncleanable(err)
 		return p, err
 	}
 	for _, known := range l.Producers() {
@@ -243,8 +280,10 @@ func (l *Log) abortsIn(p *part) ([]segment.AbortedTxn, error) {
 }
 
 // run reads the dirty records, and then rewrites what has older ones, segment by segment from the first on. In this order
-// a tombstone, or a marker, never goes before what it has ended (ST-45, ST-46).
-func (p *pass) run() error {
+// a tombstone, or a marker, never goes before what it has ended (ST-45, ST-46). After a segment that can't be walked the
+// log is not due any more; a single batch that can't be read stays as it is (ST-14).
+func (p *pass) run() (err error) {
+	defer func() { p.l.noteUncleanable(err) }()
 	if err := p.index(); err != nil {
 		return err
 	}
@@ -259,65 +298,24 @@ func (p *pass) run() error {
 	return nil
 }
 
-// index reads the dirty records into the map: up to a batch's end, once it is full (ST-42).
-func (p *pass) index() error {
-	if p.end = p.from; p.from == p.to {
-		return nil
-	}
-	for _, part := range p.parts[max(find(p.parts, p.from), 0):] {
-		full := false
-		err := p.walk(part, func(_ int64, b record.Batch) bool {
-			if b.LastOffset() < p.from {
-				return true
-			}
-			if full = p.Keys.full(); full {
-				return false
-			}
-			p.indexBatch(b)
-			p.end = b.LastOffset() + 1
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		if full {
-			return nil
-		}
-	}
-	p.end = p.to
-	return nil
-}
-
-// indexBatch notes the keys of a batch. What was aborted supersedes nothing.
-func (p *pass) indexBatch(b record.Batch) {
-	if b.Control() || b.Count() == 0 || p.isAborted(b) {
-		return
-	}
-	if err := b.CheckCRC(); err != nil {
-		p.tell(b, err)
-		return
-	}
-	for r, err := range b.RecordsWithin(record.MaxInflated) {
-		if err != nil {
-			p.tell(b, err)
-			return
-		}
-		if r.Key != nil {
-			p.Keys.put(r.Key, b.BaseOffset()+int64(r.OffsetDelta))
-		}
-	}
-}
-
 // walk shows the whole batches of a part, at the pace that is wanted. One that has been removed has none.
 func (p *pass) walk(part *part, visit func(pos int64, b record.Batch) bool) error {
+	end, ok := p.l.endOf(part)
+	if !ok {
+		return nil
+	}
 	s, err := p.l.open(part)
 	if err == nil {
 		var stopped error
 		err = s.WholeBatches(func(pos int64, b record.Batch) bool {
-			if stopped = p.pace(len(b)); stopped != nil {
+			if stopped = p.pace(len(b)); stopped == nil {
+				stopped = p.beyond(part, pos, b, end)
+			}
+			if stopped != nil {
 				return false
 			}
 			p.l.o.Stats.Compacted.Add(int64(len(b)))
+			p.reading = reading{part, pos}
 			return visit(pos, b)
 		})
 		if stopped != nil {
@@ -327,7 +325,7 @@ func (p *pass) walk(part *part, visit func(pos int64, b record.Batch) bool) erro
 			err = p.l.readError(part, err)
 		}
 	}
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) && part.gone.Load() {
 		return nil
 	}
 	return err
@@ -341,18 +339,13 @@ func (p *pass) pace(bytes int) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
+	if p.cfg.Compact && !p.l.config.Load().Compact {
+		return ErrNoCompaction
+	}
 	if p.Pace == nil {
 		return nil
 	}
 	return p.Pace(p.ctx, bytes)
-}
-
-// tell logs, once a pass, that a batch stays as it is because it can't be read.
-func (p *pass) tell(b record.Batch, err error) {
-	if !p.told {
-		p.told = true
-		p.l.logger().Warn("a batch stays as it is: compaction can't read it", "offset", b.BaseOffset(), "error", err)
-	}
 }
 
 // isStorage says whether an error has been made one for clients.

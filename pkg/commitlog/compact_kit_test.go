@@ -24,6 +24,7 @@ type keyed struct {
 	now       int64 // ms, for compaction
 	dirty     int64 // as meta.db says
 	maxKeys   int
+	plain     bool // nothing fits but the map
 	batches   []*keyedBatch
 	producers map[int64]*keyedProducer
 }
@@ -173,7 +174,11 @@ func (m *keyed) records() (all []keyedRecord) {
 // compact makes passes until nothing is left to do.
 func (m *keyed) compact() error {
 	for {
-		c, err := m.l.Compact(m.t.Context(), Compaction{From: m.dirty, Keys: NewKeyMap(m.maxKeys), NowMs: m.now})
+		keys := NewKeyMap(m.maxKeys)
+		if m.plain {
+			keys.mostDead = 0
+		}
+		c, err := m.l.Compact(m.t.Context(), Compaction{From: m.dirty, Keys: keys, NowMs: m.now})
 		if err != nil {
 			return err
 		}

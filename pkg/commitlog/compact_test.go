@@ -21,7 +21,7 @@ func TestCompactionAgreesWithAModel(t *testing.T) {
 		disk := crashfs.New()
 		o := keyedOptions(testOptions(disk, 1))
 		m := newKeyed(t, mustOpen(t, o), seed)
-		m.maxKeys = []int{1000, 5, 1}[seed%3]
+		m.maxKeys, m.plain = []int{1000, 5, 1}[seed%3], seed%4 == 3
 		for step := range steps {
 			m.what = fmt.Sprintf("seed %d step %d", seed, step)
 			if err := m.step(); err != nil {

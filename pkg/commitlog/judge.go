@@ -24,6 +24,8 @@ func (p *pass) judge(b record.Batch, anchor bool) (v verdict, horizon int64) {
 		if b.Control() {
 			delete(p.open, b.ProducerID())
 		}
+	} else if err := b.CheckCRC(); err != nil {
+		p.keepUnread(b, err) // whatever it says that it is
 	} else if b.Control() {
 		v, horizon = p.judgeMarker(b, anchor)
 	} else {
@@ -40,7 +42,7 @@ func (p *pass) judge(b record.Batch, anchor bool) (v verdict, horizon int64) {
 // a producer's epoch, since there is no batch of it, stays.
 func (p *pass) judgeMarker(b record.Batch, anchor bool) (verdict, int64) {
 	id := b.ProducerID()
-	needed := p.open[id]
+	needed := p.open[id] || p.unread
 	delete(p.open, id)
 	if last, known := p.last[id]; known && last.offset < 0 && last.epoch == b.ProducerEpoch() {
 		needed = true
@@ -54,9 +56,6 @@ func (p *pass) judgeMarker(b record.Batch, anchor bool) (verdict, int64) {
 	case needed || set && at > p.NowMs:
 		return copied, 0
 	case !set:
-		if b.CheckCRC() != nil {
-			return copied, 0 // to build it anew would hide the damage
-		}
 		return rebuilt, p.horizon()
 	case anchor:
 		return emptied, 0
@@ -75,25 +74,33 @@ func (p *pass) judgeData(b record.Batch, anchor bool) (verdict, int64) {
 		}
 		return dropped, 0
 	}
-	if err := b.CheckCRC(); err != nil {
-		p.tell(b, err)
-		return copied, 0
-	}
 	if p.isAborted(b) {
 		return without, 0
 	}
-	kept, tombstones := int32(0), 0
-	for r, err := range b.RecordsWithin(record.MaxInflated) {
+	kept, tombstones, i, inflated := int32(0), 0, 0, 0
+	p.kept, p.keptSize = p.kept[:0], 0
+	for r, err := range records(b) {
 		if err != nil {
-			p.tell(b, err)
+			p.keepUnread(b, err)
+			return copied, 0
+		}
+		if i&63 == 0 {
+			p.kept = append(p.kept, 0)
+		}
+		size := r.InflatedSize()
+		if inflated += size; inflated > record.MaxInflated {
+			p.keepUnread(b, record.ErrInflated)
 			return copied, 0
 		}
 		if p.keeps(b, &r) {
 			kept++
+			p.kept[i>>6] |= 1 << (i & 63)
+			p.keptSize += size
 			if r.Key != nil && r.Value == nil {
 				tombstones++
 			}
 		}
+		i++
 	}
 	_, set := b.DeleteHorizon()
 	switch {
@@ -112,14 +119,14 @@ func (p *pass) keeps(b record.Batch, r *record.Record) bool {
 	if r.Key == nil {
 		return true
 	}
-	if latest, ok := p.Keys.latest(r.Key); ok && latest > b.BaseOffset()+int64(r.OffsetDelta) {
+	if p.superseded(b, r) {
 		return false
 	}
 	if r.Value != nil {
 		return true
 	}
 	at, set := b.DeleteHorizon()
-	return !set || at > p.NowMs
+	return p.unread || !set || at > p.NowMs
 }
 
 // horizon is that of a batch that is cleaned for the first time (ST-45).

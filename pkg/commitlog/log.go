@@ -96,6 +96,9 @@ type Log struct {
 	refusing atomic.Bool           // the last append failed because of the disk, and that was logged
 	aborts   atomic.Bool           // there may be aborted transactions: without any, no read looks for them
 
+	// uncleanable is the log start plus 1 when compaction met a segment that can't be walked; 0: it has met none.
+	uncleanable atomic.Int64
+
 	// opened is the end offset at Open, where the current epoch starts.
 	opened int64
 

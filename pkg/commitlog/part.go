@@ -23,6 +23,7 @@ type part struct {
 	opened atomic.Pointer[segment.Segment]
 	epoch  atomic.Int64 // of the first batch plus 1; 0: not looked up yet
 	told   atomic.Bool  // that it can't be walked
+	kept   atomic.Bool  // it was told that compaction keeps a batch of it that it can't read
 	gone   atomic.Bool  // it is below the log start, or has been emptied by compaction, and is removed
 	swaps  atomic.Int64 // how often its log has been replaced by a rewritten one
 

@@ -26,6 +26,7 @@ type rewriting struct {
 	markers  map[int64]bool // offsets of the markers that stay
 	failed   error
 	replaced bool // the new log has the old one's name
+	emptied  bool // it has no batch, and so the segment was to go
 }
 
 // rewrite makes a segment anew, if a record of it goes, and swaps it in.
@@ -48,12 +49,15 @@ func (p *pass) rewrite(part *part, first bool) error {
 	if err == nil && w.log.Changed() {
 		err = w.finish(first)
 	}
+	if part.gone.Load() && !w.emptied && !errors.Is(err, segment.ErrSync) {
+		err = nil // deleted meanwhile, with all that could not be read or written
+	}
 	if !w.replaced {
 		if discardErr := w.log.Discard(); discardErr != nil && err == nil {
 			err = discardErr
 		}
 	}
-	if err != nil && p.ctx.Err() == nil && p.l.endedErr() == nil && !isStorage(err) {
+	if err != nil && p.ctx.Err() == nil && p.l.endedErr() == nil && !isStorage(err) && !errors.Is(err, ErrNoCompaction) {
 		err = p.l.storageError("compact a segment", err)
 	}
 	return err
@@ -65,6 +69,13 @@ func (l *Log) hasSnapshot(p *part) bool {
 	defer l.mu.Unlock()
 	end, ok := l.endOfLocked(p)
 	return ok && slices.Contains(l.snapshots, end)
+}
+
+// endOf is endOfLocked for who does not hold the lock.
+func (l *Log) endOf(p *part) (end int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endOfLocked(p)
 }
 
 // endOfLocked is where the part after a sealed one begins; ok is false if it is off the list.
@@ -87,7 +98,7 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 	if v == rebuilt || v == emptied {
 		made, err := w.build(b, v, horizon, rest)
 		if errors.Is(err, record.ErrInflated) {
-			w.tell(b, err)
+			w.keepUnread(b, err)
 			v = copied
 		} else if err != nil {
 			return err
@@ -116,14 +127,23 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 
 // build makes a batch anew (ST-47): in the topic's codec, or in none, unless the segment would become too large.
 func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (record.Batch, error) {
-	keep := func(r *record.Record) bool { return v == rebuilt && (b.Control() || w.keeps(b, r)) }
+	i := 0
+	keep := func(*record.Record) bool {
+		i++
+		return v == rebuilt && (b.Control() || w.kept[(i-1)>>6]>>((i-1)&63)&1 == 1)
+	}
 	codec, level := record.None, 0
 	if c := w.cfg.Compression; !c.Producer && !b.Control() {
 		codec, level = c.Codec, c.Level
 	}
-	made, err := record.Compact(b, codec, level, horizon, keep)
+	size := w.keptSize
+	if v == emptied || b.Control() {
+		size = 0
+	}
+	made, err := w.compactor.Compact(b, codec, level, horizon, size, keep)
 	if err == nil && codec != b.Codec() && b.Codec() != record.None && w.log.Size()+int64(len(made))+rest > w.cfg.SegmentBytes {
-		made, err = record.Compact(b, b.Codec(), 0, horizon, keep)
+		i = 0
+		made, err = w.compactor.Compact(b, b.Codec(), 0, horizon, 0, keep)
 	}
 	return made, err
 }
@@ -133,7 +153,11 @@ func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (recor
 func (w *rewriting) finish(first bool) error {
 	l := w.l
 	if w.log.Size() == 0 && !first {
-		return l.dropEmptied(w.part)
+		gone, err := l.dropEmptied(w.part)
+		if w.emptied = gone; gone || err != nil {
+			return err
+		}
+		// Those before it were deleted during the pass. It must not keep what is superseded: no later pass knows of it.
 	}
 	modified, err := fileTime(&l.segment, w.part.base)
 	if err != nil {
@@ -239,21 +263,22 @@ func (w *rewriting) rebindLocked(end int64) error {
 	return vfs.WriteFileSync(l.o.FS, name, content, 0o644)
 }
 
-// dropEmptied takes a part without a batch off the list, and removes its files.
-func (l *Log) dropEmptied(p *part) error {
+// dropEmptied takes a part without a batch off the list, and removes its files. gone is false for
+// the log's first part, which stays.
+func (l *Log) dropEmptied(p *part) (gone bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writableLocked(); err != nil {
-		return err
+		return false, err
 	}
 	parts := *l.parts.Load()
 	i := slices.Index(parts, p)
-	if i <= 0 || i+1 == len(parts) {
-		return nil // deleted meanwhile, or the first by now
+	if i <= 0 {
+		return i < 0, nil // deleted meanwhile, or the first by now
 	}
 	kept := slices.Concat(parts[:i], parts[i+1:])
 	l.parts.Store(&kept)
 	p.gone.Store(true) // after the list: who meets it looks at the list again
 	l.dropped = append(l.dropped, p)
-	return l.removeDroppedLocked()
+	return true, l.removeDroppedLocked()
 }

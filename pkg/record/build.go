@@ -55,20 +55,30 @@ type Builder struct {
 
 // NewBuilder starts a batch.
 func NewBuilder(o Options) *Builder {
+	b := new(Builder)
+	b.start(o, 0)
+	return b
+}
+
+var noHeader [HeaderSize]byte
+
+// start begins another batch, of about size bytes, in the memory of the one before.
+func (b *Builder) start(o Options, size int) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = math.MaxInt32
 	}
-	b := &Builder{o: o, last: -1, base: NoTimestamp, max: NoTimestamp}
+	b.o, b.count, b.last, b.base, b.max = o, 0, -1, NoTimestamp, NoTimestamp
 	if o.DeleteHorizon > 0 {
 		b.base = o.DeleteHorizon
 	}
-	b.out.Write(make([]byte, HeaderSize))
+	b.out.Reset()
+	b.out.Grow(HeaderSize + size)
+	b.out.Write(noHeader[:])
 	k, err := kindOf(o.Codec, o.Level)
 	if err == nil && o.Codec != None {
 		b.w, err = newDeflater(k, &b.out)
 	}
 	b.err = err
-	return b
 }
 
 // Append adds a record at the next offset.

@@ -13,28 +13,39 @@ const MaxInflated = 256 << 20
 // ErrInflated is returned by Compact for a batch of more than MaxInflated: it stays as it is (ST-47).
 var ErrInflated = fmt.Errorf("record: the batch inflates to more than %d bytes", MaxInflated)
 
+// A Compactor makes batches anew for compaction, one after the other in the same memory. The zero value is ready for use.
+type Compactor struct{ to Builder }
+
 // Compact makes the batch anew with the records that keep says, in another
 // codec (MemoryRecords.filterTo). Offsets, the span of offsets, epochs, producer, sequences and the
 // transactional and control bits stay (ST-44); so does the delete horizon, unless
 // horizon (ms; 0: none) is to be set (ST-45). Without a record it is a header alone, with the batch's max timestamp.
+// size is about what the records take that are kept, as InflatedSize tells, so that the memory need not grow; 0: unknown.
 //
-// keep must not hold on to the record. The errors are those of Records, or ErrInflated.
-func Compact(b Batch, codec Codec, level int, horizon int64, keep func(*Record) bool) (Batch, error) {
+// The batch is valid until the next call; keep must not hold on to the record. The errors are those of Records, or ErrInflated.
+func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, size int, keep func(*Record) bool) (Batch, error) {
 	if at, ok := b.DeleteHorizon(); ok {
 		horizon = at
 	}
-	to := NewBuilder(Options{
+	if codec != None {
+		size = 0
+	}
+	to := &c.to
+	if to.out.Cap() > keepMemory {
+		*to = Builder{} // such batches are rare
+	}
+	to.start(Options{
 		Codec: codec, Level: level, MaxBytes: MaxInflated,
 		BaseOffset: b.BaseOffset(), LeaderEpoch: b.LeaderEpoch(), LastOffsetDelta: b.LastOffsetDelta(),
 		Producer:      &Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()},
 		Transactional: b.Transactional(), Control: b.Control(),
 		LogAppendTime: b.LogAppendTime(), AppendTime: b.MaxTimestamp(),
 		DeleteHorizon: horizon,
-	})
+	}, size)
 	inflated := 0
 	for r, err := range b.RecordsWithin(MaxInflated) {
 		if err == nil {
-			if inflated += len(r.Key) + len(r.Value); inflated > MaxInflated {
+			if inflated += r.InflatedSize(); inflated > MaxInflated {
 				err = ErrInflated
 			} else if keep(&r) {
 				err = to.Add(r)
@@ -53,3 +64,17 @@ func Compact(b Batch, codec Codec, level int, horizon int64, keep func(*Record) 
 	}
 	return to.Batch()
 }
+
+// InflatedSize is about how many bytes the record takes in an uncompressed batch, and rarely less than it does.
+func (r *Record) InflatedSize() int {
+	n := mostOverhead + len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += mostHeaderOverhead + len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return n
+}
+
+const (
+	mostOverhead       = 20 // sizes, deltas and attributes, but for timestamps that are weeks apart
+	mostHeaderOverhead = 4
+)

@@ -11,7 +11,7 @@ func TestCompactKeepsWhatABatchSays(t *testing.T) {
 	for from := None; from <= Zstd; from++ {
 		for _, appendTime := range []bool{false, true} {
 			b := compactable(t, from, appendTime)
-			got, err := Compact(b, None, 0, 0, func(r *Record) bool { return r.OffsetDelta%3 == 1 })
+			got, err := new(Compactor).Compact(b, None, 0, 0, 0, func(r *Record) bool { return r.OffsetDelta%3 == 1 })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,11 +46,11 @@ func TestCompactKeepsWhatABatchSays(t *testing.T) {
 // ST-45: the horizon takes the place of the base timestamp, once, and the records keep their timestamps.
 func TestCompactSetsTheDeleteHorizonOnce(t *testing.T) {
 	all := func(*Record) bool { return true }
-	b, err := Compact(compactable(t, Gzip, false), Gzip, 0, 777, all)
+	b, err := new(Compactor).Compact(compactable(t, Gzip, false), Gzip, 0, 777, 0, all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Compact(b, None, 0, 999, all)
+	again, err := new(Compactor).Compact(b, None, 0, 999, 0, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestCompactSetsTheDeleteHorizonOnce(t *testing.T) {
 // ST-46: a batch without a record is a header, and says how far the producer was.
 func TestCompactEmptiesABatch(t *testing.T) {
 	b := compactable(t, LZ4, false)
-	got, err := Compact(b, LZ4, 0, 0, func(*Record) bool { return false })
+	got, err := new(Compactor).Compact(b, LZ4, 0, 0, 0, func(*Record) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestCompactEmptiesABatch(t *testing.T) {
 		got.MaxTimestamp() != b.MaxTimestamp() || got.Codec() != None || got.CheckCRC() != nil {
 		t.Errorf("%x", got)
 	}
-	if again, err := Compact(got, None, 0, 0, nil); err != nil || !bytes.Equal(again, got) {
+	if again, err := new(Compactor).Compact(got, None, 0, 0, 0, nil); err != nil || !bytes.Equal(again, got) {
 		t.Errorf("emptied again: %x, %v", again, err)
 	}
 }

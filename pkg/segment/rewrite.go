@@ -21,7 +21,8 @@ func (s *Segment) WholeBatches(yield func(pos int64, b record.Batch) bool) error
 		return err
 	}
 	defer s.logFile.release()
-	r := reader{file: file, buf: make([]byte, chunk), end: s.Size()}
+	r := reader{file: file, end: s.Size()}
+	r.buf = make([]byte, min(chunk, r.end))
 	for pos, next := int64(0), s.base; pos < r.end; {
 		if r.end-pos < record.HeaderSize {
 			return corrupt(file, pos, "the file ends within its header")
@@ -118,7 +119,7 @@ func (r *Rewrite) Change() error {
 		return err
 	}
 	defer r.old.logFile.release()
-	buf := make([]byte, chunk)
+	buf := make([]byte, min(chunk, r.Size()))
 	for pos := int64(0); pos < r.Size(); pos += chunk {
 		b := buf[:min(chunk, r.Size()-pos)]
 		if err := readFull(from, b, pos); err != nil {
@@ -140,7 +141,13 @@ func (r *Rewrite) Append(b record.Batch) error {
 				return err
 			}
 		}
-		r.buf = append(r.buf, b...)
+		if len(b) > chunk {
+			if err := writeFull(r.file, b, end); err != nil {
+				return err
+			}
+		} else {
+			r.buf = append(r.buf, b...)
+		}
 	}
 	if end == 0 {
 		s.first.Store(b.MaxTimestamp())
