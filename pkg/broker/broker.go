@@ -45,6 +45,7 @@ type Broker struct {
 	phase    atomic.Int32
 	serving  sync.WaitGroup
 	endRuns  context.CancelFunc // ends the parts that run until then
+	endHTTP  context.CancelFunc // ends what HTTP requests have asked for
 	failed   chan error         // the first long-lived part that ended by itself
 	stopOnce sync.Once
 	stopErr  error

@@ -22,6 +22,9 @@ func (b *Broker) stop() error {
 	began := time.Now()
 	b.phase.Store(stopping)
 	b.watch.Stop()
+	if b.http != nil {
+		b.endHTTP() // a compaction that somebody waits for may take minutes, and nothing is lost by its end
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), server.ShutdownTimeout)
 	defer cancel()
 	// A client that does not take its answer in time is cut off; that loses

@@ -231,7 +231,10 @@ func (b *Broker) serveHTTP() {
 	if b.httpListener == nil {
 		return
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.endHTTP = cancel
 	b.http = &http.Server{
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		Handler: control.New(control.Options{
 			Ready: b.Ready, Metrics: b.metrics(), Broker: b.describe,
 			HostEndpoints: b.endpoint.HostEndpoints, SetHostEndpoints: b.setHostEndpoints,
@@ -250,6 +253,7 @@ func (b *Broker) serveHTTP() {
 func (b *Broker) undo() {
 	// The start's own error is the one to tell.
 	if b.http != nil { // before the storage that its answers look at
+		b.endHTTP()
 		_ = b.http.Close()
 		b.serving.Wait()
 	}

@@ -152,6 +152,6 @@ func (c *Cleaner) compact(ctx context.Context, topics []*topic.Topic, always boo
 		return topic.Compacted{}, ctx.Err()
 	}
 	return c.o.Registry.Compact(ctx, topics, topic.Compaction{
-		NowMs: c.o.Clock.Now().UnixMilli(), MaxKeys: c.o.MaxKeys, Pace: c.pacer.wait, Always: always,
+		MaxKeys: c.o.MaxKeys, Pace: c.pacer.wait, Always: always,
 	})
 }

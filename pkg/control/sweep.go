@@ -27,7 +27,7 @@ type Rolled struct {
 }
 
 // sweep answers once what it does to a topic is done, however long that takes, so that a test need not wait for it.
-// A client that goes ends it.
+// A client that goes ends it, and so does the broker's stop.
 func sweep[T any](do func(ctx context.Context, topic string) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// Where there is no deadline to be lifted none has been set.
@@ -40,6 +40,8 @@ func sweep[T any](do func(ctx context.Context, topic string) (T, error)) http.Ha
 			failed(w, http.StatusNotFound, err)
 		case errors.Is(err, kerr.PolicyViolation):
 			refuse(w, err)
+		case r.Context().Err() != nil:
+			failed(w, http.StatusServiceUnavailable, errors.New("the broker is stopping; what was done stays done"))
 		default:
 			failed(w, http.StatusInternalServerError, err)
 		}

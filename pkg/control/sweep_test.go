@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -54,5 +55,19 @@ func TestSweepsOfATopic(t *testing.T) {
 	}
 	if code, _ := ask(h, "POST", "/v1/topics/a/roll", "", "Origin", "http://elsewhere.example"); code != http.StatusForbidden {
 		t.Error("a foreign page:", code)
+	}
+}
+
+// A sweep that the broker's stop ends says so.
+func TestASweepThatTheStopEnds(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	h := control.New(control.Options{Compact: func(ctx context.Context, _ string) (control.Compacted, error) {
+		stop()
+		return control.Compacted{}, ctx.Err()
+	}})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/v1/topics/a/compact", http.NoBody))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the broker is stopping") {
+		t.Error(w.Code, w.Body)
 	}
 }

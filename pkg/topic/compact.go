@@ -13,7 +13,6 @@ import (
 
 // A Compaction is how compaction goes about it.
 type Compaction struct {
-	NowMs   int64
 	MaxKeys int                                        // of a pass
 	Pace    func(ctx context.Context, bytes int) error // as commitlog.Compaction's
 	// Always compacts whether it is due or not, also partitions that are not in use.
@@ -42,12 +41,14 @@ func (r *Registry) Compact(ctx context.Context, topics []*Topic, c Compaction) (
 	var errs []error
 	keys := commitlog.NewKeyMap(c.MaxKeys) // one for all passes: each of its own would leave that much garbage
 	for _, t := range topics {
+		t = t.now() // those before it may have taken long
 		if compacted, err := t.Compacted(); err != nil || !compacted {
 			errs = append(errs, err)
 			continue
 		}
 		for p := range t.partitions {
-			if err := r.compact(ctx, t, p, c, keys, &done); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // deleted meanwhile
+			err := r.compact(ctx, t, p, c, keys, &done)
+			if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) && !errors.Is(err, commitlog.ErrNoCompaction) { // deleted or altered meanwhile
 				errs = append(errs, fmt.Errorf("compaction of %s-%d: %w", t.name, p, err))
 			}
 			if ctx.Err() != nil {
@@ -75,13 +76,17 @@ func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Com
 		return err
 	}
 	if !c.Always {
-		if due, err := l.Due(from, c.NowMs); err != nil || !due {
+		if due, err := l.Due(from, r.nowMs()); err != nil || !due {
 			return err
 		}
 	}
 	for more := true; more; {
+		if compacted, err := t.now().Compacted(); err != nil || !compacted {
+			return err
+		}
 		var got commitlog.Compacted
-		got, err = l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: c.NowMs, Pace: c.Pace})
+		// The time of each pass: those before it may have taken longer than delete.retention.ms.
+		got, err = l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: r.nowMs(), Pace: c.Pace})
 		done.Segments += got.Rewritten
 		done.Reclaimed += got.Reclaimed
 		if err != nil {
@@ -97,6 +102,8 @@ func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Com
 	done.Partitions++
 	return nil
 }
+
+func (r *Registry) nowMs() int64 { return r.o.Shared.Clock.Now().UnixMilli() }
 
 func (r *Registry) firstDirty(t *Topic, partition int32, s *slot) (offset int64, err error) {
 	if known := s.dirty.Load(); known > 0 {
