@@ -89,6 +89,9 @@ func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Com
 		got, err = l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: r.nowMs(), Pace: c.Pace})
 		done.Segments += got.Rewritten
 		done.Reclaimed += got.Reclaimed
+		if !c.Always && errors.Is(err, kerr.CorruptMessage) {
+			return nil // the log has told of it, and is not due any more
+		}
 		if err != nil {
 			return err
 		}
