@@ -68,7 +68,7 @@ func testTable(t *testing.T, jars, guarantee string) {
 	writing.Go(func() { w.write(ctx) })
 	app.runs(t)
 	hit, all := killCompacting(t, broker)
-	<-time.After(deletedAfter + 3*time.Second) // so that tombstones go, too
+	w.awaitGone(t, admin)
 	stop()
 	writing.Wait()
 	w.finish()
@@ -82,7 +82,7 @@ func testTable(t *testing.T, jars, guarantee string) {
 	app.awaitModel(t, "a new one that restored all", w, guarantee)
 	app.command(t, "close")
 	app.says(t, "closed")
-	told := w.compacted(t, broker, written)
+	told := w.compacted(t, admin, broker, written)
 	t.Logf("%s, %s: %d kills, %d of them while a segment was rewritten; %d updates, %d keys, %d deleted; %s", broker.Name(), guarantee, all, hit,
 		w.updates, len(w.latest), len(w.seen)-len(w.latest), told)
 }
