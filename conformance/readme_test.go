@@ -29,6 +29,13 @@ func TestReadmeNamesThePinnedVersions(t *testing.T) {
 		npmVersions(t, file, rows)
 	}
 	pythonVersions(t, "clients/drivers/python/requirements.txt", rows)
+	for name, file := range map[string]string{"kafka-streams": "streams/pom.xml", "connect-runtime, connect-file": "connect/pom.xml"} {
+		m := regexp.MustCompile(`<kafka.version>(.+)</kafka.version>`).FindStringSubmatch(read(t, file))
+		if m == nil {
+			t.Fatalf("%s pins no kafka.version", file)
+		}
+		rows[name] = m[1]
+	}
 	for name, version := range rows {
 		if row := "| " + name + " | " + version + " |"; !strings.Contains(readme, row) {
 			t.Errorf("README.md has no row %q", row)
