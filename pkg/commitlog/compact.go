@@ -171,6 +171,14 @@ func (l *Log) beginCompact(ctx context.Context) (context.Context, error) {
 	if err := l.writableLocked(); err != nil {
 		return ctx, err
 	}
+	// A segment that a pass before has emptied, and that could not be removed, is back after the next start: the
+	// tombstones and markers that have ended its records stay for as long.
+	if err := l.removeDroppedLocked(); err != nil {
+		return ctx, err
+	}
+	if err := l.writableLocked(); err != nil { // the lock was free meanwhile
+		return ctx, err
+	}
 	if l.compacting != nil {
 		return ctx, fmt.Errorf("%s: %w", l.name, ErrCompacting)
 	}

@@ -254,3 +254,43 @@ func TestEveryFailedFsyncOfACompaction(t *testing.T) {
 	}
 	t.Logf("each of %d fsyncs failed once", n-1)
 }
+
+// ST-45, ST-48: a segment that was emptied, and can't be removed, is back after the next start. What has deleted its
+// records is there as long as it is.
+func TestATombstoneStaysWhileItsEmptiedSegmentCannotBeRemoved(t *testing.T) {
+	inner := crashfs.New()
+	disk := faultfs.New(inner)
+	m := newKeyed(t, mustOpen(t, keyedOptions(testOptions(disk, 1))), 1)
+	for _, r := range []keyedRecord{{key: "x", value: "1"}, {key: "a", value: "1"}, {key: "a", value: "-"}, {key: "b", value: "1"}} {
+		if err := errors.Join(m.put(0, false, record.None, r), m.l.Roll()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fault := disk.Fail(faultfs.Rule{Kinds: vfs.OpRemove, Name: "*1.log", Times: -1})
+	for range 3 {
+		if err := m.compact(); !errors.Is(err, kerr.KafkaStorageError) {
+			t.Fatal(err)
+		}
+		m.now += 2 * deleteRetention
+	}
+	if fault.Hits() == 0 {
+		t.Fatal("nothing failed")
+	}
+	c := newKeyed(t, mustOpen(t, keyedOptions(testOptions(inner.KillClone(), 2))), 1)
+	if got := c.found(0); !slices.ContainsFunc(got, func(r keyedRecord) bool { return r.key == "a" && r.value == "-" }) {
+		t.Errorf("after a kill: %v", got)
+	}
+	fault.Remove()
+	for range 3 {
+		if err := m.compact(); err != nil {
+			t.Fatal(err)
+		}
+		m.now += 2 * deleteRetention
+	}
+	c = newKeyed(t, mustOpen(t, keyedOptions(testOptions(inner.KillClone(), 2))), 1)
+	for _, l := range []*keyed{m, c} {
+		if got := l.found(0); slices.ContainsFunc(got, func(r keyedRecord) bool { return r.key == "a" }) {
+			t.Errorf("after the removal: %v", got)
+		}
+	}
+}

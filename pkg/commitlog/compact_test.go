@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
@@ -71,4 +72,41 @@ func (m *keyed) reopen(disk *crashfs.FS) {
 		}
 	}
 	m.l = mustOpen(m.t, o)
+}
+
+// ST-44: the last batch before an empty active segment stays, at least its header, also where no producer snapshot is bound to
+// it: a consumer gets to the end of the log.
+func TestAConsumerGetsToTheEndOfACompactedLog(t *testing.T) {
+	disk := crashfs.New()
+	m := newKeyed(t, mustOpen(t, keyedOptions(testOptions(disk, 1))), 1)
+	err := errors.Join(m.put(0, false, record.None, keyedRecord{key: "x", value: "1"}),
+		m.put(0, false, record.None, keyedRecord{key: "a", value: "-"}), m.l.Roll())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.l.Abandon()
+	for name := range namesSeq(t, disk) {
+		if strings.HasSuffix(name, snapshotSuffix) {
+			if err := disk.Remove(testDir + "/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m.l = mustOpen(t, keyedOptions(testOptions(disk, 2)))
+	for range 3 {
+		if err := m.compact(); err != nil {
+			t.Fatal(err)
+		}
+		m.now += 2 * deleteRetention
+	}
+	if got := m.found(0); len(got) != 1 {
+		t.Error("the tombstone is still there:", got)
+	}
+	for offset, end := int64(0), m.l.Offsets().End; offset < end; {
+		got := readAt(t, m.l, offset, 500)
+		if len(got) == 0 {
+			t.Fatalf("nothing at %d, and the log ends at %d", offset, end)
+		}
+		offset = got[len(got)-1].LastOffset() + 1
+	}
 }

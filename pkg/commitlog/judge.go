@@ -17,7 +17,7 @@ const (
 )
 
 // judge says what becomes of a batch (Cleaner.shouldDiscardBatch, shouldRetainRecord);
-// horizon is what is to be set as its delete horizon, in ms, or 0. anchor says that a producer snapshot is bound to the batch.
+// horizon is what is to be set as its delete horizon, in ms, or 0. anchor says that the batch has to stay, as lastStays says.
 func (p *pass) judge(b record.Batch, anchor bool) (v verdict, horizon int64) {
 	if b.BaseOffset() >= p.end {
 		v = copied

@@ -21,7 +21,7 @@ type rewriting struct {
 	part     *part
 	size     int64 // of the old log
 	log      *segment.Rewrite
-	anchor   bool           // a producer snapshot is bound to the last batch, which has to stay
+	anchor   bool           // the last batch has to stay, see lastStays
 	oldLast  uint32         // CRC field of the old last batch
 	markers  map[int64]bool // offsets of the markers that stay
 	failed   error
@@ -38,7 +38,7 @@ func (p *pass) rewrite(part *part, first bool) error {
 		}
 		return err
 	}
-	w := &rewriting{pass: p, part: part, size: s.Size(), log: s.Rewrite(cleanedSuffix), anchor: p.l.hasSnapshot(part), markers: map[int64]bool{}}
+	w := &rewriting{pass: p, part: part, size: s.Size(), log: s.Rewrite(cleanedSuffix), anchor: p.l.lastStays(part), markers: map[int64]bool{}}
 	err = p.walk(part, func(pos int64, b record.Batch) bool {
 		w.failed = w.batch(pos, b)
 		return w.failed == nil
@@ -63,12 +63,13 @@ func (p *pass) rewrite(part *part, first bool) error {
 	return err
 }
 
-// hasSnapshot says whether there is a producer snapshot at the end of a sealed part.
-func (l *Log) hasSnapshot(p *part) bool {
+// lastStays says whether the last batch of a sealed part has to stay, at least its header: a producer snapshot is bound to it, or only
+// the active segment follows. While that is empty, a consumer could never get to the end of the log otherwise (Cleaner.checkBatchRetention).
+func (l *Log) lastStays(p *part) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end, ok := l.endOfLocked(p)
-	return ok && slices.Contains(l.snapshots, end)
+	return ok && (end == l.active.base || slices.Contains(l.snapshots, end))
 }
 
 // endOf is endOfLocked for who does not hold the lock.
@@ -125,7 +126,7 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 	return w.log.Append(b)
 }
 
-// build makes a batch anew (ST-47): in the topic's codec, or in none, unless the segment would become too large.
+// build makes a batch anew (ST-47): in the topic's codec, or in none, unless the batch would become larger than it was, or the segment too large.
 func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (record.Batch, error) {
 	i := 0
 	keep := func(*record.Record) bool {
@@ -141,7 +142,9 @@ func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (recor
 		size = 0
 	}
 	made, err := w.compactor.Compact(b, codec, level, horizon, size, keep)
-	if err == nil && codec != b.Codec() && b.Codec() != record.None && w.log.Size()+int64(len(made))+rest > w.cfg.SegmentBytes {
+	// Larger than it was, a log could fill the disk because of its compaction, and a batch be more than consumers take.
+	larger := len(made) > len(b) || w.log.Size()+int64(len(made))+rest > w.cfg.SegmentBytes
+	if err == nil && larger && codec != b.Codec() && b.Codec() != record.None {
 		i = 0
 		made, err = w.compactor.Compact(b, b.Codec(), 0, horizon, 0, keep)
 	}
