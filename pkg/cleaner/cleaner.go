@@ -53,8 +53,8 @@ type sweeps struct {
 func New(o Options) *Cleaner {
 	return &Cleaner{
 		o:         o,
-		retention: sweeps{failed: "old records could not be deleted", works: "old records are deleted again"},
-		compactor: sweeps{failed: "logs could not be compacted", works: "logs are compacted again"},
+		retention: sweeps{failed: "old records could not be deleted; this is tried again every second", works: "old records are deleted again"},
+		compactor: sweeps{failed: "logs could not be compacted; this is tried again every minute", works: "logs are compacted again"},
 		turn:      make(chan struct{}, 1), pacer: pacer{rate: o.BytesPerSecond},
 	}
 }
@@ -104,7 +104,7 @@ func (c *Cleaner) run(ctx context.Context, s *sweeps, sweep func(now time.Time, 
 		case ctx.Err() != nil: // the broker stops
 		case err != nil && !s.failing:
 			s.failing = true
-			c.o.Logger.Warn(s.failed+"; this is tried again every second", "error", err)
+			c.o.Logger.Warn(s.failed, "error", err)
 		case err == nil && s.failing:
 			s.failing = false
 			c.o.Logger.Info(s.works)

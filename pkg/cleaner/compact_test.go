@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/dozekafka/doze-kafka/pkg/metastore"
 	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/topic"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
 
 // put appends a record for each key, each in a segment of its own.
@@ -139,5 +143,39 @@ func TestATopicIsCompactedOnDemand(t *testing.T) {
 			t.Error(fmt.Errorf("ended: %w", err))
 		}
 		k.stop()
+	})
+}
+
+// ST-72: on a full disk a compaction is tried by itself once a minute, and on demand at once. A try takes what room there is from those who write.
+func TestACompactionThatFailsIsTriedEveryMinute(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.stop()
+		disk := faultfs.New(k.fs)
+		k.fs = disk
+		k.start()
+		made, other := k.create("a", 1, "cleanup.policy", "compact"), k.create("b", 1, "cleanup.policy", "compact")
+		fault := disk.Fail(faultfs.Rule{Kinds: vfs.OpWrite, Name: "a-0/*.cleaned", Times: -1, Err: syscall.ENOSPC})
+		k.put(made, "x", "x", "end")
+		k.put(other, "x", "x", "end")
+		pass(30 * time.Second)
+		k.want(made, 0, 1, 2)
+		k.want(other, 1, 2)
+		if n := fault.Hits(); n != 1 {
+			t.Error("tried", n, "times in half a minute")
+		}
+		pass(2 * time.Minute)
+		if n := fault.Hits(); n != 3 {
+			t.Error("tried", n, "times in two minutes and a half")
+		}
+		if _, err := k.cleaner.CompactTopic(context.Background(), made); !errors.Is(err, kerr.KafkaStorageError) || fault.Hits() != 4 {
+			t.Error("on demand:", err)
+		}
+		fault.Remove()
+		pass(time.Minute + time.Second)
+		k.want(made, 1, 2)
+		log := k.log.String()
+		if n := strings.Count(log, "tried again every minute"); n != 1 || strings.Count(log, "logs are compacted again") != 1 {
+			t.Errorf("told %d times in\n%s", n, log)
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -76,17 +77,41 @@ func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Com
 		return err
 	}
 	if !c.Always {
-		if due, err := l.Due(from, r.nowMs()); err != nil || !due {
+		if due, err := r.due(s, l, from); err != nil || !due {
 			return err
 		}
 	}
+	err = r.compactFrom(ctx, t, partition, from, c, keys, done)
+	if errors.Is(err, kerr.KafkaStorageError) {
+		s.uncompacted.Store(&failure{err, r.o.Shared.Clock.Now()})
+	} else if err == nil {
+		s.uncompacted.Store(nil)
+	}
+	return err
+}
+
+// afterFailure is how long sweeps leave a partition alone whose compaction has failed. To try it every second would read all
+// of its log each time and, on a full disk, take what room there is from those who write.
+const afterFailure = time.Minute
+
+// due says whether a sweep is to compact a partition now. Its error may be that of a compaction that is tried again later.
+func (r *Registry) due(s *slot, l *commitlog.Log, from int64) (bool, error) {
+	now := r.o.Shared.Clock.Now()
+	if last := s.uncompacted.Load(); last != nil && now.Before(last.at.Add(afterFailure)) && !now.Before(last.at) {
+		return false, last.err
+	}
+	return l.Due(from, now.UnixMilli())
+}
+
+// compactFrom makes the passes that are to be made from an offset on.
+func (r *Registry) compactFrom(ctx context.Context, t *Topic, partition int32, from int64, c Compaction, keys *commitlog.KeyMap, done *Compacted) error {
+	s, l := t.slots[partition], t.slots[partition].log.Load()
 	for more := true; more; {
 		if compacted, err := t.now().Compacted(); err != nil || !compacted {
 			return err
 		}
-		var got commitlog.Compacted
 		// The time of each pass: those before it may have taken longer than delete.retention.ms.
-		got, err = l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: r.nowMs(), Pace: c.Pace})
+		got, err := l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: r.nowMs(), Pace: c.Pace})
 		done.Segments += got.Rewritten
 		done.Reclaimed += got.Reclaimed
 		if !c.Always && errors.Is(err, kerr.CorruptMessage) {

@@ -39,6 +39,8 @@ type parsed struct {
 type slot struct {
 	log   atomic.Pointer[commitlog.Log]
 	dirty atomic.Int64 // the first dirty offset plus 1, as in meta.db; 0: not looked up yet
+	// uncompacted is the last compaction, if it failed.
+	uncompacted atomic.Pointer[failure]
 
 	mu     sync.Mutex // held while the log is opened or ended; the others wait
 	ended  error      // no log will be opened any more
