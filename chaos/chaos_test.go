@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/dozekafka/doze-kafka/pkg/brokertest/history"
 )
 
@@ -43,7 +45,7 @@ func TestNothingAcknowledgedIsLostInChaos(t *testing.T) {
 	if !c.prepare() {
 		t.Fatal(c.errs)
 	}
-	if err := c.makeExactly(); err != nil {
+	if err := errors.Join(c.makeExactly(), c.makeCompacted()); err != nil {
 		t.Fatal(err)
 	}
 	work := c.load()
@@ -80,7 +82,11 @@ type chaos struct {
 	unready int // of them before the broker was ready
 	last    *history.Check
 
+	rewriting int // kills that met a segment being rewritten
+
 	transactions transactions
+	keyed        *keyed
+	left         int // records of the compacted topic
 }
 
 func newChaos(t *testing.T) *chaos {
@@ -93,7 +99,7 @@ func newChaos(t *testing.T) *chaos {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(*seconds)*3*time.Second+3*time.Minute)
 	t.Cleanup(cancel)
 	r := &run{ctx: ctx, addr: p.addr, h: history.New(), seed: s, ids: map[string][16]byte{}, sizes: map[string]int{}, counts: map[string]int{}}
-	c := &chaos{run: r, program: p, rng: r.rng()}
+	c := &chaos{run: r, program: p, rng: r.rng(), keyed: newKeyed()}
 	t.Cleanup(func() {
 		if c.life != nil {
 			_ = c.life.kill() // it may have ended
@@ -120,6 +126,14 @@ func (c *chaos) load() (work []func(stop <-chan struct{})) {
 	for id := range exactlyProducers {
 		work = append(work, (&transactor{run: c.run, x: &c.transactions, id: id}).work)
 	}
+	for id := range uint32(2) {
+		work = append(work, (&keyedPeer{idempotent: c.newIdempotent(30 + id), k: c.keyed}).work)
+	}
+	work = append(work, c.newKeyedTransactor(c.keyed).work)
+	fr, co := c.run.rng(), c.run.rng()
+	work = append(work, func(stop <-chan struct{}) { c.franzKeyed(c.keyed, fr, stop) }, func(stop <-chan struct{}) { c.compactor(c.keyed, c.http, co, stop) },
+		func(stop <-chan struct{}) { c.scanner(c.keyed, stop) },
+		func(stop <-chan struct{}) { c.follower(c.keyed, kgo.ReadCommitted(), stop) }, func(stop <-chan struct{}) { c.follower(c.keyed, kgo.ReadUncommitted(), stop) })
 	p, rng := c.peer(), c.run.rng()
 	return append(work, func(stop <-chan struct{}) { c.admin(p, rng, stop) })
 }
@@ -159,6 +173,9 @@ func (c *chaos) killFor(long time.Duration) error {
 			return err
 		}
 		c.kills++
+		if c.program.rewriting() {
+			c.rewriting++
+		}
 		var err error
 		if c.life, err = c.start(); err != nil {
 			return err
@@ -175,6 +192,9 @@ func (c *chaos) verifyAll(t *testing.T, when string) {
 	}
 	c.last = check
 	if err := c.verifyTransactions(&c.transactions); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+	if c.left, err = c.verifyCompacted(c.keyed); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
 	for _, v := range check.Violations[:min(10, len(check.Violations))] {
@@ -201,6 +221,11 @@ func (c *chaos) tell(t *testing.T) {
 	t.Logf("seed %d: kills survived %d (drawn without waiting for the start: %d), records acknowledged %d, in topics that are there %d, lost %d, duplicated %d, other violations %d",
 		c.seed, c.kills, c.unready, c.h.Acknowledged(), c.last.Found, c.last.Count(history.Lost), c.last.Count(history.Duplicated),
 		len(c.last.Violations)-c.last.Count(history.Lost)-c.last.Count(history.Duplicated)+len(c.errs))
+	c.keyed.mu.Lock()
+	passes := c.keyed.passes
+	t.Logf("compacted: %d records sent, %d left, of %d keys; %d compactions, %d segments rewritten, %d bytes reclaimed; kills in the middle of a rewrite %d",
+		c.keyed.sent, c.left, len(c.keyed.byKey), passes["compactions"], passes["segments rewritten"], passes["bytes reclaimed"], c.rewriting)
+	c.keyed.mu.Unlock()
 	t.Logf("done: %s", strings.Join(done, ", "))
 	t.Logf("once more: go test ./chaos -count=1 -v -args -chaos.seconds=%d -chaos.seed=%d", *seconds, c.seed)
 	if t.Failed() && c.life != nil {

@@ -19,14 +19,14 @@ import (
 
 // A program is the broker's, with the directory and the address that it keeps over all its lives.
 type program struct {
-	binary, dir, addr string
+	binary, dir, addr, http string
 }
 
 // build makes the program from this module, or takes the one of DOZE_KAFKA_BINARY.
 func build(t *testing.T) *program {
 	t.Helper()
 	dir := t.TempDir()
-	p := &program{binary: os.Getenv("DOZE_KAFKA_BINARY"), dir: dir, addr: freeAddr(t)}
+	p := &program{binary: os.Getenv("DOZE_KAFKA_BINARY"), dir: dir, addr: freeAddr(t), http: freeAddr(t)}
 	if p.binary == "" {
 		p.binary = filepath.Join(dir, "broker")
 		if runtime.GOOS == "windows" {
@@ -77,7 +77,7 @@ func (p *program) start() (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(p.binary, "--data-dir", p.data(), "--listeners", "PLAINTEXT://"+p.addr, "--http-listen", "off")
+	cmd := exec.Command(p.binary, "--data-dir", p.data(), "--listeners", "PLAINTEXT://"+p.addr, "--http-listen", p.http, "--cleaner-max-keys", "150")
 	cmd.Stdout, cmd.Stderr = log, log
 	// Variables of the same prefix are settings of the broker: those of the tests are none.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DOZE_KAFKA_") })

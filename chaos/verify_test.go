@@ -92,8 +92,14 @@ func (p *peer) readTopic(c *history.Check, topic string) error {
 	return nil
 }
 
-// fetch reads a partition batch by batch.
+// fetch reads a partition batch by batch into a reading.
 func (p *peer) fetch(r *history.Reading, topic string, id [16]byte, part int32, start, end int64) error {
+	return p.batches(topic, id, part, start, end, func(b record.Batch, next int64) error { return give(r, b, next) })
+}
+
+// batches reads a partition from start to end and visits each batch with the offset that was asked for, or that is behind the batch before: the
+// first batch may begin below it.
+func (p *peer) batches(topic string, id [16]byte, part int32, start, end int64, visit func(b record.Batch, next int64) error) error {
 	for next := start; next < end; {
 		req := kmsg.NewPtrFetchRequest()
 		req.MaxBytes, req.MaxWaitMillis, req.SessionEpoch = 4<<20, 0, -1
@@ -112,8 +118,18 @@ func (p *peer) fetch(r *history.Reading, topic string, id [16]byte, part int32, 
 			return fmt.Errorf("at %d: %w", next, err)
 		}
 		from := next
-		if next, err = give(r, got.RecordBatches, next); err != nil {
-			return err
+		for left := got.RecordBatches; len(left) > 0; {
+			b, rest, err := record.Parse(left)
+			if err != nil {
+				break // a response may end within a batch
+			}
+			if err := b.CheckCRC(); err != nil {
+				return fmt.Errorf("at %d: %w", next, err)
+			}
+			if err := visit(b, next); err != nil {
+				return err
+			}
+			next, left = b.LastOffset()+1, rest
 		}
 		if next == from {
 			return fmt.Errorf("nothing at %d, before the end %d", next, end)
@@ -122,29 +138,19 @@ func (p *peer) fetch(r *history.Reading, topic string, id [16]byte, part int32, 
 	return nil
 }
 
-// give passes on the records at next and behind it, and returns the offset behind the last.
-func give(r *history.Reading, batches []byte, next int64) (int64, error) {
-	for len(batches) > 0 {
-		b, rest, err := record.Parse(batches)
+// give passes on the records of a batch at next and behind it.
+func give(r *history.Reading, b record.Batch, next int64) error {
+	for rec, err := range b.Records() {
 		if err != nil {
-			return next, nil //nolint:nilerr // a response may end within a batch
+			return err
 		}
-		if err := b.CheckCRC(); err != nil {
-			return next, err
+		switch at := b.BaseOffset() + int64(rec.OffsetDelta); {
+		case at < next: // of the batch that the log start is in
+		case b.Control():
+			r.Control(at)
+		default:
+			r.Record(at, rec.Value)
 		}
-		for rec, err := range b.Records() {
-			if err != nil {
-				return next, err
-			}
-			switch at := b.BaseOffset() + int64(rec.OffsetDelta); {
-			case at < next: // of the batch that the log start is in
-			case b.Control():
-				r.Control(at)
-			default:
-				r.Record(at, rec.Value)
-			}
-		}
-		next, batches = b.LastOffset()+1, rest
 	}
-	return next, nil
+	return nil
 }

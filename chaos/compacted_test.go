@@ -1,0 +1,451 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/dozekafka/doze-kafka/pkg/record"
+)
+
+// The topic that is compacted all the time, and how many keys each of its writers has in each partition.
+const (
+	compacted           = "compacted"
+	compactedPartitions = 2
+	compactedKeys       = 100
+	number              = "n" // header
+)
+
+// makeCompacted makes the topic. Its segments are small, and its tombstones go soon.
+func (r *run) makeCompacted() error {
+	p := r.peer()
+	defer p.close()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = compacted, compactedPartitions, 1
+	for name, value := range map[string]string{"cleanup.policy": "compact", "internal.segment.bytes": "16384", "delete.retention.ms": "300", "min.cleanable.dirty.ratio": "0"} {
+		t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: name, Value: &value})
+	}
+	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
+	resp, _, err := ask[*kmsg.CreateTopicsResponse](p, req)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	}
+	if err != nil {
+		return err
+	}
+	id, _, _, err := p.find(compacted)
+	r.setTopic(compacted, id, compactedPartitions)
+	return err
+}
+
+// draw is a key of a writer, and whether it is to be deleted.
+func draw(rng *rand.Rand, writer string, part int32) (key string, tombstone bool) {
+	return fmt.Sprintf("%s-%d-%d", writer, part, rng.IntN(compactedKeys)), rng.IntN(4) == 0
+}
+
+// A keyedPeer is an idempotent producer of single requests whose batches are in all codecs. Each is repeated until it is answered, and some after that.
+type keyedPeer struct {
+	*idempotent
+	k *keyed
+}
+
+func (p *keyedPeer) work(stop <-chan struct{}) {
+	for p.begin() && !over(stop) {
+		part := int32(p.rng.IntN(compactedPartitions))
+		build := record.NewBuilder(record.Options{Codec: record.Codec(p.rng.IntN(5)), Producer: &record.Producer{ID: p.given, BaseSequence: p.sequence(part)}})
+		var sent []*written
+		for range 1 + p.rng.IntN(8) {
+			key, tombstone := draw(p.rng, fmt.Sprint("peer", p.id), part)
+			w := p.k.send(key, part, tombstone, inDoubt)
+			sent = append(sent, w)
+			p.fail(build.Append(time.Now().UnixMilli(), []byte(key), w.value(), record.Header{Key: number, Value: strconv.AppendInt(nil, int64(w.n), 10)}))
+		}
+		batch, err := build.Batch()
+		p.fail(err)
+		if !p.stores(part, batch, sent) || p.rng.IntN(8) == 0 && !p.stores(part, batch, sent) {
+			return
+		}
+		p.parts[strconv.Itoa(int(part))].next += int32(len(sent))
+	}
+}
+
+func (p *keyedPeer) sequence(part int32) int32 {
+	key := strconv.Itoa(int(part))
+	if p.parts[key] == nil {
+		p.parts[key] = &sequence{}
+	}
+	return p.parts[key].next
+}
+
+// stores repeats a batch until it is acknowledged: with one offset, however often it is sent.
+func (p *keyedPeer) stores(part int32, batch []byte, sent []*written) bool {
+	id, _ := p.topic(compacted)
+	acks := int16(1)
+	if p.rng.IntN(2) == 0 {
+		acks = -1
+	}
+	offset, err := p.produce(compacted, id, part, acks, slices.Clone(batch))
+	if err == nil && sent[0].offset >= 0 && sent[0].offset != offset {
+		err = fmt.Errorf("a batch at %d was stored again at %d", sent[0].offset, offset)
+	}
+	if err != nil {
+		p.fail(fmt.Errorf("produce to %s-%d: %w", compacted, part, err))
+		return false
+	}
+	for i, w := range sent {
+		p.k.became(w, committed, offset+int64(i))
+	}
+	p.did("keyed batches")
+	return true
+}
+
+// franzKeyed is franz-go's producer, with many records in flight.
+func (r *run) franzKeyed(k *keyed, rng *rand.Rand, stop <-chan struct{}) {
+	cl, err := kgo.NewClient(patient(r.addr, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))...)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	defer cl.Close()
+	var waiting sync.WaitGroup
+	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+		if over(stop) {
+			tick.Stop()
+			break
+		}
+		for range rng.IntN(10) {
+			if cl.BufferedProduceRecords() > 1000 {
+				break
+			}
+			part := int32(rng.IntN(compactedPartitions))
+			key, tombstone := draw(rng, "franz", part)
+			w := k.send(key, part, tombstone, inDoubt)
+			waiting.Add(1)
+			cl.Produce(r.ctx, w.record(), func(rec *kgo.Record, err error) {
+				defer waiting.Done()
+				if err == nil {
+					k.became(w, committed, rec.Offset)
+				} else if _, eof := errors.AsType[*kgo.ErrFirstReadEOF](err); eof {
+					r.did("keyed records given up by franz-go")
+				} else {
+					r.fail(fmt.Errorf("franz-go gave up a record for %s-%d: %w", compacted, part, err))
+				}
+			})
+		}
+	}
+	waiting.Wait()
+}
+
+// patient are the options of a client that does not give up while the broker is away.
+func patient(addr string, more ...kgo.Opt) []kgo.Opt {
+	return append([]kgo.Opt{kgo.SeedBrokers(addr), kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }), kgo.RequestRetries(100_000),
+		kgo.RetryTimeout(2 * time.Minute), kgo.MetadataMinAge(50 * time.Millisecond)}, more...)
+}
+
+func (w *written) record() *kgo.Record {
+	return &kgo.Record{Topic: compacted, Partition: w.part, Key: []byte(w.key), Value: w.value(),
+		Headers: []kgo.RecordHeader{{Key: number, Value: strconv.AppendInt(nil, int64(w.n), 10)}}}
+}
+
+// A keyedTransactor makes transactions of some records, and aborts a third of them.
+type keyedTransactor struct {
+	*transactor
+	k   *keyed
+	rng *rand.Rand
+}
+
+func (r *run) newKeyedTransactor(k *keyed) *keyedTransactor {
+	return &keyedTransactor{transactor: &transactor{run: r, id: exactlyProducers}, k: k, rng: r.rng()}
+}
+
+func (p *keyedTransactor) work(stop <-chan struct{}) {
+	for !over(stop) && p.ctx.Err() == nil {
+		cl := p.open()
+		if cl == nil {
+			return
+		}
+		for !over(stop) && p.transaction(cl) {
+			p.did("keyed transactions")
+		}
+		cl.Close()
+	}
+}
+
+// transaction makes one; false: the client is of no more use. What it leaves open is aborted by the next client.
+func (p *keyedTransactor) transaction(cl *kgo.Client) bool {
+	if err := cl.BeginTransaction(); err != nil {
+		return false
+	}
+	var records []*kgo.Record
+	var sent []*written
+	for range 1 + p.rng.IntN(6) {
+		part := int32(p.rng.IntN(compactedPartitions))
+		key, tombstone := draw(p.rng, "txn", part)
+		w := p.k.send(key, part, tombstone, aborted)
+		sent, records = append(sent, w), append(records, w.record())
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	defer cancel()
+	err := cl.ProduceSync(ctx, records...).FirstErr()
+	commit := err == nil && p.rng.IntN(3) != 0
+	became := func(state outcome) {
+		for i, w := range sent {
+			p.k.became(w, state, records[i].Offset)
+		}
+	}
+	if commit {
+		became(inDoubt)
+	}
+	if err := cl.EndTransaction(ctx, kgo.TransactionEndTry(commit)); err != nil {
+		return false
+	}
+	if commit {
+		became(committed)
+	}
+	return err == nil
+}
+
+// compactor rolls and compacts without a pause, by the control API.
+func (r *run) compactor(k *keyed, http string, rng *rand.Rand, stop <-chan struct{}) {
+	for tick := time.NewTicker(time.Millisecond); !over(stop); <-tick.C {
+		what := "compact"
+		if rng.IntN(4) == 0 {
+			what = "roll"
+		}
+		var done struct{ Segments, ReclaimedBytes int }
+		answered, err := r.sweep("http://"+http+"/v1/topics/"+compacted+"/"+what, &done)
+		r.fail(err)
+		if answered && what == "compact" {
+			k.mu.Lock()
+			k.passes["compactions"]++
+			k.passes["segments rewritten"] += done.Segments
+			k.passes["bytes reclaimed"] += done.ReclaimedBytes
+			k.mu.Unlock()
+		}
+	}
+}
+
+// sweep asks once. Only an answer that says that something has failed is an error: the broker may be away, or not be ready.
+func (r *run) sweep(url string, into any) (answered bool, err error) {
+	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false, nil //nolint:nilerr // it was killed
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return false, nil //nolint:nilerr // it was killed
+	case resp.StatusCode == http.StatusInternalServerError:
+		return false, fmt.Errorf("%s: %s", url, body)
+	case resp.StatusCode != http.StatusOK:
+		return false, nil
+	}
+	return true, json.Unmarshal(body, into)
+}
+
+// scanner reads all of the topic over and over, through kills and compactions.
+func (r *run) scanner(k *keyed, stop <-chan struct{}) {
+	p := r.peer()
+	defer p.close()
+	for !over(stop) {
+		for part := range int32(compactedPartitions) {
+			if _, err := r.scan(p, k, part); err != nil {
+				r.fail(err)
+				return
+			}
+		}
+		r.did("scans")
+	}
+}
+
+// scan reads a partition from its start to what is its end by then, and wants offsets to ascend and records to be those that were written, each once.
+func (r *run) scan(p *peer, k *keyed, part int32) (records int, err error) {
+	id, _ := r.topic(compacted)
+	start, end, err := p.bounds(compacted, part)
+	if err != nil {
+		return 0, err
+	}
+	last, seen := int64(-1), map[int]bool{}
+	err = p.batches(compacted, id, part, start, end, func(b record.Batch, _ int64) error {
+		for rec, err := range b.Records() {
+			if err != nil {
+				return err
+			}
+			offset := b.BaseOffset() + int64(rec.OffsetDelta)
+			if offset <= last {
+				return fmt.Errorf("%s-%d: offset %d after %d", compacted, part, offset, last)
+			}
+			if last = offset; b.Control() {
+				continue
+			}
+			w, err := k.at(part, offset, rec.Key, rec.Value, headerOf(rec.Headers))
+			if err != nil {
+				return err
+			}
+			if seen[w.n] {
+				return fmt.Errorf("%s-%d: number %d twice, the second time at %d", compacted, part, w.n, offset)
+			}
+			seen[w.n] = true
+			records++
+		}
+		return nil
+	})
+	return records, err
+}
+
+func headerOf(headers []record.Header) string {
+	for _, h := range headers {
+		if h.Key == number {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// follower is a consumer that begins at the start, and goes on until it is stopped: what it is given ascends.
+func (r *run) follower(k *keyed, isolation kgo.IsolationLevel, stop <-chan struct{}) {
+	from := map[int32]kgo.Offset{}
+	for part := range int32(compactedPartitions) {
+		from[part] = kgo.NewOffset().AtStart()
+	}
+	cl, err := kgo.NewClient(patient(r.addr, kgo.FetchIsolationLevel(isolation), kgo.FetchMaxWait(100*time.Millisecond), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{compacted: from}))...)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	defer cl.Close()
+	last := map[int32]int64{}
+	for !over(stop) {
+		ctx, cancel := context.WithTimeout(r.ctx, 300*time.Millisecond)
+		f := cl.PollFetches(ctx)
+		cancel()
+		for rec := range f.RecordsAll() {
+			r.fail(k.follows(rec, last))
+		}
+	}
+	r.did("followers")
+}
+
+// follows wants a record to be behind the one before it, and to be one that was written.
+func (k *keyed) follows(rec *kgo.Record, last map[int32]int64) error {
+	if before, ok := last[rec.Partition]; ok && rec.Offset <= before {
+		return fmt.Errorf("%s-%d: a consumer is given offset %d after %d", compacted, rec.Partition, rec.Offset, before)
+	}
+	last[rec.Partition] = rec.Offset
+	n := ""
+	for _, h := range rec.Headers {
+		if h.Key == number {
+			n = string(h.Value)
+		}
+	}
+	_, err := k.at(rec.Partition, rec.Offset, rec.Key, rec.Value, n)
+	return err
+}
+
+// verifyCompacted holds the topic against what was written, while nobody else writes. An open transaction is fenced first.
+func (r *run) verifyCompacted(k *keyed) (left int, err error) {
+	cl := r.newKeyedTransactor(k).open()
+	if cl == nil {
+		return 0, nil // it is told
+	}
+	defer cl.Close()
+	ends, err := r.fence(k, cl)
+	if err != nil {
+		return 0, fmt.Errorf("the producer after all others: %w", err)
+	}
+	p := r.peer()
+	defer p.close()
+	for part := range int32(compactedPartitions) {
+		n, err := r.scan(p, k, part)
+		if left += n; err != nil {
+			return left, err
+		}
+	}
+	there, err := r.committedKeys(k, ends)
+	if err != nil {
+		return left, err
+	}
+	return left, k.check(there)
+}
+
+// fence ends what the transactional producer has left open, and writes a last record to each partition.
+func (r *run) fence(k *keyed, cl *kgo.Client) (ends map[int32]int64, err error) {
+	if err := cl.BeginTransaction(); err != nil {
+		return nil, err
+	}
+	ends = map[int32]int64{}
+	var sent []*written
+	for part := range int32(compactedPartitions) {
+		w := k.send(fmt.Sprint("end-", part), part, false, inDoubt)
+		rec, err := cl.ProduceSync(r.ctx, w.record()).First()
+		if err != nil {
+			return nil, err
+		}
+		ends[part], sent = rec.Offset, append(sent, w)
+	}
+	if err := cl.EndTransaction(r.ctx, kgo.TryCommit); err != nil {
+		return nil, err
+	}
+	for _, w := range sent {
+		k.became(w, committed, ends[w.part])
+	}
+	return ends, nil
+}
+
+// committedKeys are the records of committed transactions, and of none, by key.
+func (r *run) committedKeys(k *keyed, ends map[int32]int64) (map[string][]*written, error) {
+	from := map[int32]kgo.Offset{}
+	for part := range ends {
+		from[part] = kgo.NewOffset().AtStart()
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(r.addr), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{compacted: from}))
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	last, by := map[int32]int64{}, map[string][]*written{}
+	for left := len(ends); left > 0; {
+		f := cl.PollFetches(r.ctx)
+		if err := f.Err(); err != nil {
+			return nil, err
+		}
+		for rec := range f.RecordsAll() {
+			if err := k.follows(rec, last); err != nil {
+				return nil, err
+			}
+			n, _ := strconv.Atoi(string(rec.Headers[0].Value))
+			k.mu.Lock()
+			by[string(rec.Key)] = append(by[string(rec.Key)], k.all[n])
+			k.mu.Unlock()
+			if rec.Offset == ends[rec.Partition] {
+				left--
+			}
+		}
+	}
+	return by, nil
+}
+
+// rewriting says whether a kill has left the file of a segment that was being rewritten.
+func (p *program) rewriting() bool {
+	found, err := filepath.Glob(filepath.Join(p.data(), compacted+"-*", "*.cleaned"))
+	return err == nil && len(found) > 0
+}
