@@ -27,7 +27,8 @@ type part struct {
 	gone   atomic.Bool  // it is below the log start, or has been emptied by compaction, and is removed
 	swaps  atomic.Int64 // how often its log has been replaced by a rewritten one
 
-	mu sync.Mutex // held while it is opened or closed; a leaf but for the disk
+	mu      sync.Mutex // held while it is opened or closed; a leaf but for the disk
+	emptied bool       // by compaction: it lies above the log start, so that a start would take it back
 }
 
 func newPart(base int64, s *segment.Segment) *part {

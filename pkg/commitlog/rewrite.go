@@ -281,6 +281,9 @@ func (l *Log) dropEmptied(p *part) (gone bool, err error) {
 	}
 	kept := slices.Concat(parts[:i], parts[i+1:])
 	l.parts.Store(&kept)
+	p.mu.Lock()
+	p.emptied = true
+	p.mu.Unlock()
 	p.gone.Store(true) // after the list: who meets it looks at the list again
 	l.dropped = append(l.dropped, p)
 	return true, l.removeDroppedLocked()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -180,12 +181,28 @@ func (l *Log) removePart(p *part) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.opened.Load(); s != nil {
-		return s.Remove()
+		if err := s.Remove(); err != nil || !p.emptied {
+			return err
+		}
+		return l.wantRemoved(p)
 	}
 	for _, name := range segmentFiles(p.base) {
 		if err := l.removeFile(name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// wantRemoved is an error while somebody reads a log that can't be unlinked for as long. What is below the log start goes with its last
+// reader, or at the next start; what was emptied would be there again then.
+func (l *Log) wantRemoved(p *part) error {
+	name := segment.FileName(p.base, segment.LogSuffix)
+	switch _, err := l.o.FS.Stat(l.path(name)); {
+	case err == nil:
+		return fmt.Errorf("%s is being read, and can't be removed before that ends", name)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	return nil
 }
