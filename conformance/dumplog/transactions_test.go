@@ -64,6 +64,9 @@ func transact(t *testing.T, addr string, n int) {
 		if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
+		// franz-go 1.22.3 sends the first records for a topic before it has stored the topic's partitions, and a transaction that is ended in
+		// between counts as one without records: nothing is sent, and no error comes. This waits until its update of metadata is done.
+		client.PurgeTopicsFromProducing("no topic")
 		if err := client.EndTransaction(ctx, kgo.TransactionEndTry(i%2 == 0)); err != nil {
 			t.Fatal(err)
 		}

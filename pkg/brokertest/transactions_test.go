@@ -42,8 +42,13 @@ func transact(t *testing.T, cl *kgo.Client, commit bool, value string, partition
 	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		return err
 	}
+	settle(cl)
 	return cl.EndTransaction(t.Context(), kgo.TransactionEndTry(commit))
 }
+
+// settle waits until the client has finished its update of metadata. franz-go 1.22.3 sends the first records for a topic before it has stored
+// the topic's partitions, and a transaction that is ended in between counts as one without records: nothing is sent, and no error comes.
+func settle(cl *kgo.Client) { cl.PurgeTopicsFromProducing("no topic") }
 
 // visible are the values of a partition of the topic demo that a read_committed consumer sees, to its last stable offset.
 func visible(t *testing.T, b *brokertest.Broker, partition int32) (values []string) {
@@ -220,6 +225,7 @@ func TestOffsetsAreCommittedWithTheTransaction(t *testing.T) {
 					}
 					noError(t, s.Begin())
 					noError(t, s.ProduceSync(t.Context(), kgo.StringRecord("out")).FirstErr())
+					settle(s.Client())
 					ended, err := s.End(t.Context(), kgo.TransactionEndTry(commit))
 					noError(t, err)
 					want := int64(-1)

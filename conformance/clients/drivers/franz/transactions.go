@@ -44,6 +44,9 @@ func (t *transactions) run(ctx context.Context, addr string, c wire.Command) err
 			return err
 		}
 	}
+	// franz-go 1.22.3 sends the first records for a topic before it has stored the topic's partitions, and a transaction that is ended in
+	// between counts as one without records: nothing is sent, and no error comes. This waits until its update of metadata is done.
+	client.PurgeTopicsFromProducing("no topic")
 	switch c.End {
 	case "commit":
 		return client.EndTransaction(ctx, kgo.TryCommit)
