@@ -57,8 +57,14 @@ func (l *Log) endOffsetForEpoch(epoch int32) (foundEpoch int32, end int64, err e
 // firstAbove finds the first batch of a higher epoch: its offset, and the
 // epoch of the batch before it (-1 if there is none). Without one of an earlier
 // start it is where the current epoch begins.
+//
+// Where compaction has left a gap before that batch, the lower epoch may have ended anywhere in it. The offset is never
+// below that end: a consumer that stands in the gap would take that for a log that was cut.
 func (l *Log) firstAbove(epoch int32) (before int32, offset int64, err error) {
 	parts := *l.parts.Load()
+	for len(parts) > 1 && parts[0].bytes() == 0 {
+		parts = parts[1:] // emptied by compaction (ST-44), and of no epoch
+	}
 	lo, hi := 0, len(parts) // the first part whose first batch is of a higher epoch is in [lo, hi]
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -74,30 +80,32 @@ func (l *Log) firstAbove(epoch int32) (before int32, offset int64, err error) {
 	}
 	offset = l.opened
 	if lo < len(parts) {
-		offset = min(offset, parts[lo].base)
+		first, err := l.firstOffset(parts[lo])
+		if err != nil {
+			return -1, -1, err
+		}
+		offset = min(offset, first)
 	}
 	if lo == 0 {
-		return -1, l.firstOffset(parts, offset), nil
+		return -1, offset, nil
 	}
 	return l.firstAboveIn(parts[lo-1], epoch, offset)
 }
 
-// firstOffset is the offset of the first batch: where the first known epoch starts.
-func (l *Log) firstOffset(parts []*part, otherwise int64) int64 {
-	if len(parts) == 0 {
-		return otherwise
+// firstOffset is the offset of a part's first batch; its base if it is empty.
+func (l *Log) firstOffset(p *part) (int64, error) {
+	h, ok, err := l.header(p)
+	if err != nil || !ok {
+		return p.base, err
 	}
-	return min(parts[0].base, l.opened)
+	return h.BaseOffset(), nil
 }
 
 // firstAboveIn finds the first batch of a higher epoch in a part that begins
 // with none; end is where the next part or the current epoch begins.
 func (l *Log) firstAboveIn(p *part, epoch int32, end int64) (before int32, offset int64, err error) {
-	before = -1
-	for lo, hi := p.base, end; ; {
-		if lo >= hi {
-			return before, hi, nil
-		}
+	before, offset = -1, end
+	for lo, hi := p.base, end; lo < hi; {
 		mid := lo + (hi-lo)/2
 		h, ok, err := l.headerAt(p, mid)
 		switch {
@@ -106,11 +114,12 @@ func (l *Log) firstAboveIn(p *part, epoch int32, end int64) (before int32, offse
 		case !ok || h.BaseOffset() >= end:
 			hi = mid // a gap at the end
 		case h.LeaderEpoch() > epoch:
-			hi = min(mid, h.BaseOffset())
+			offset, hi = h.BaseOffset(), min(mid, h.BaseOffset())
 		default:
 			before, lo = h.LeaderEpoch(), h.LastOffset()+1
 		}
 	}
+	return before, offset, nil
 }
 
 // firstEpoch is the epoch of a part's first batch; the current one if it is empty.

@@ -1,9 +1,12 @@
 package commitlog
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
 )
 
@@ -76,5 +79,49 @@ func TestEndOffsetForEpochAgreesWithACache(t *testing.T) {
 		l := open(epoch+1, logStart)
 		check(l, epoch+1)
 		l.Abandon()
+	}
+}
+
+// ST-57, ST-44: after compactions, which leave gaps at the ends of epochs, and epochs without a batch, no epoch ends before the last offset
+// that a consumer may have got of it: it would take that for a log that was cut.
+func TestNoEpochEndsEarlierForACompaction(t *testing.T) {
+	gaps := 0
+	for seed := range uint64(30) {
+		disk := crashfs.New()
+		m := newKeyed(t, mustOpen(t, keyedOptions(testOptions(disk, 0))), seed)
+		var ends []int64 // of each epoch
+		for epoch := range int32(8) {
+			for range 1 + m.rng.IntN(8) {
+				if err := m.put(0, false, record.None, keyedRecord{key: fmt.Sprint("k", m.rng.IntN(3)), value: "v"}); err != nil {
+					t.Fatal(err)
+				}
+				if m.rng.IntN(4) == 0 {
+					if err := m.l.Roll(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			ends = append(ends, m.l.Offsets().End)
+			if m.rng.IntN(2) == 0 {
+				if err := errors.Join(m.l.Roll(), m.compact()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.l.Abandon()
+			m.l = mustOpen(t, keyedOptions(testOptions(disk, epoch+1)))
+			for e, end := range ends {
+				found, got, err := m.l.EndOffsetForEpoch(int32(e))
+				if err != nil || got < end || got > m.l.opened || found > int32(e) {
+					t.Fatalf("seed %d: epoch %d ended at %d: epoch %d, %d, %v; the log has %v", seed, e, end, found, got, err, m.found(0))
+				}
+				if got > end {
+					gaps++
+				}
+			}
+		}
+		m.l.Abandon()
+	}
+	if gaps == 0 {
+		t.Error("no epoch has lost its end")
 	}
 }
