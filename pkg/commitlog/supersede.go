@@ -137,8 +137,8 @@ func (p *pass) eachKey(b record.Batch, yield func(key []byte, offset int64)) {
 		p.keys.each(yield)
 		return
 	}
-	for r := range records(b) { // once more: who knows how much they inflate to
-		if r.Key != nil {
+	for r, err := range records(b) { // once more: who knows how much they inflate to
+		if err == nil && r.Key != nil {
 			yield(r.Key, b.BaseOffset()+int64(r.OffsetDelta))
 		}
 	}
