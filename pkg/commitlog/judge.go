@@ -31,8 +31,9 @@ func (p *pass) judge(b record.Batch, anchor bool) (v verdict, horizon int64) {
 	} else {
 		v, horizon = p.judgeData(b, anchor)
 	}
-	if v != dropped && b.Transactional() && !b.Control() {
-		// An emptied batch counts: read back without its marker it would leave a transaction open.
+	if b.Transactional() && !b.Control() {
+		// One that is emptied or goes counts: read back without its marker it would leave a transaction open, and
+		// the marker's horizon is set by the first pass that finds no batch before it (CleanedTransactionMetadata).
 		p.open[b.ProducerID()] = true
 	}
 	return v, horizon
