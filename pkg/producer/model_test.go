@@ -16,7 +16,9 @@ func setSequence(b record.Batch, s int32) { binary.BigEndian.PutUint32(b[53:], u
 func resealed(buf []byte) []byte {
 	out := append([]byte(nil), buf...)
 	copy(out, snapshotMagic)
-	binary.BigEndian.PutUint16(out[4:], snapshotVersion)
+	if binary.BigEndian.Uint16(out[4:]) != snapshotRewritten {
+		binary.BigEndian.PutUint16(out[4:], snapshotVersion)
+	}
 	binary.BigEndian.PutUint32(out[6:], crc32.Checksum(out[snapshotChecked:], castagnoli))
 	return out
 }
