@@ -114,7 +114,7 @@ func produce(t *testing.T, addr string, from, n int) (acknowledged []string) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for i := range n {
 		v := fmt.Sprint(from + i)
@@ -133,7 +133,7 @@ func consume(t *testing.T, addr string, n int) (values []string) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for len(values) < n {
 		f := cl.PollFetches(ctx)

@@ -271,7 +271,7 @@ func TestSettingsThatCannotBeAreToldAtOnce(t *testing.T) {
 		if c != nil || err == nil || !strings.HasPrefix(err.Error(), "run dozekafka: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("%s took %v", want, took)
 		}
 	}

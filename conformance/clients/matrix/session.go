@@ -265,7 +265,7 @@ func (d *driver) try(ctx context.Context, c wire.Command) (wire.Line, error) {
 		select {
 		case line := <-reply: // written before it ended
 			return line, nil
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(5 * time.Second):
 			return wire.Line{}, fmt.Errorf("%s: %s: the driver ended", d.name, c.Do)
 		}
 	case <-ctx.Done():

@@ -319,7 +319,7 @@ func (w *workload) tryCommit(members []*driver) error {
 // wantCommitted asks the broker for the group's offsets: everything has to be committed, at once if the client commits on request.
 func (w *workload) wantCommitted() {
 	w.t.Helper()
-	deadline := time.Now().Add(8 * time.Second)
+	deadline := time.Now().Add(stableWithin)
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
