@@ -204,7 +204,7 @@ func (w *wire) wantCorrelation(want int32) []byte {
 // wantClosed expects that the server closes the connection without a word.
 func (w *wire) wantClosed() {
 	w.t.Helper()
-	_ = w.SetReadDeadline(time.Now().Add(30*time.Second)) // fails if it is closed already
+	_ = w.SetReadDeadline(time.Now().Add(30 * time.Second)) // fails if it is closed already
 	b, err := io.ReadAll(w)
 	if len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		w.t.Fatalf("got %d bytes, want a closed connection", len(b))
