@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 	"math/bits"
+	"unsafe"
 )
 
 // A KeyMap is the latest offset of each key of a pass, bounded in memory: 24
@@ -61,6 +62,9 @@ func (m *KeyMap) clear() {
 
 // whole says whether the map takes all keys.
 func (m *KeyMap) whole() bool { return m.low == 0 && m.high == math.MaxUint64 }
+
+// Bytes is the memory that the map holds.
+func (m *KeyMap) Bytes() int { return len(m.slots) * int(unsafe.Sizeof(keySlot{})) }
 
 // full says whether another key would have the map grow beyond its bound, or confined to less than a round should take. The
 // caller stops at a batch's end, so that every pass gets on.

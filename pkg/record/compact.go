@@ -14,7 +14,11 @@ const MaxInflated = 256 << 20
 var ErrInflated = fmt.Errorf("record: the batch inflates to more than %d bytes", MaxInflated)
 
 // A Compactor makes batches anew for compaction, one after the other in the same memory. The zero value is ready for use.
-type Compactor struct{ to Builder }
+type Compactor struct {
+	to       Builder
+	producer Producer
+	record   Record
+}
 
 // Compact makes the batch anew with the records that keep says, in another
 // codec (MemoryRecords.filterTo). Offsets, the span of offsets, epochs, producer, sequences and the
@@ -34,21 +38,22 @@ func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, size
 	if to.out.Cap() > keepMemory {
 		*to = Builder{} // such batches are rare
 	}
+	c.producer = Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()}
 	to.start(Options{
 		Codec: codec, Level: level, MaxBytes: MaxInflated,
 		BaseOffset: b.BaseOffset(), LeaderEpoch: b.LeaderEpoch(), LastOffsetDelta: b.LastOffsetDelta(),
-		Producer:      &Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()},
+		Producer:      &c.producer,
 		Transactional: b.Transactional(), Control: b.Control(),
 		LogAppendTime: b.LogAppendTime(), AppendTime: b.MaxTimestamp(),
 		DeleteHorizon: horizon,
 	}, size)
-	inflated := 0
-	for r, err := range b.RecordsWithin(MaxInflated) {
-		if err == nil {
+	inflated, r := 0, &c.record // one for all: keep might hold on to each
+	for next, err := range b.RecordsWithin(MaxInflated) {
+		if *r = next; err == nil {
 			if inflated += r.InflatedSize(); inflated > MaxInflated {
 				err = ErrInflated
-			} else if keep(&r) {
-				err = to.Add(r)
+			} else if keep(r) {
+				err = to.Add(*r)
 			}
 		}
 		if errors.Is(err, kerr.MessageTooLarge) {
@@ -58,6 +63,7 @@ func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, size
 			return nil, to.fail(err)
 		}
 	}
+	*r = Record{}
 	if to.count == 0 {
 		to.max = b.MaxTimestamp()
 		to.o.DeleteHorizon, to.base = 0, NoTimestamp
