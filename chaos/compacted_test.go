@@ -26,7 +26,8 @@ const (
 	compacted           = "compacted"
 	compactedPartitions = 2
 	compactedKeys       = 100
-	number              = "n" // header
+	tombstonesStay      = 300 * time.Millisecond // delete.retention.ms
+	number              = "n"                    // header
 )
 
 // makeCompacted makes the topic. Its segments are small, and its tombstones go soon.
@@ -36,7 +37,7 @@ func (r *run) makeCompacted() error {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = compacted, compactedPartitions, 1
-	for name, value := range map[string]string{"cleanup.policy": "compact", "internal.segment.bytes": "16384", "delete.retention.ms": "300", "min.cleanable.dirty.ratio": "0"} {
+	for name, value := range map[string]string{"cleanup.policy": "compact", "internal.segment.bytes": "16384", "delete.retention.ms": fmt.Sprint(tombstonesStay.Milliseconds()), "min.cleanable.dirty.ratio": "0"} {
 		t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: name, Value: &value})
 	}
 	req.Topics, req.TimeoutMillis = append(req.Topics, t), 10_000
@@ -57,7 +58,8 @@ func draw(rng *rand.Rand, writer string, part int32) (key string, tombstone bool
 	return fmt.Sprintf("%s-%d-%d", writer, part, rng.IntN(compactedKeys)), rng.IntN(4) == 0
 }
 
-// A keyedPeer is an idempotent producer of single requests whose batches are in all codecs. Each is repeated until it is answered, and some after that.
+// A keyedPeer is an idempotent producer of single requests whose batches are in all codecs. Each is repeated until it is answered, and some
+// after that. Now and then it deletes a key and repeats that only when the tombstone is due to be gone: the batch has to be known all the same (ST-46).
 type keyedPeer struct {
 	*idempotent
 	k *keyed
@@ -66,21 +68,40 @@ type keyedPeer struct {
 func (p *keyedPeer) work(stop <-chan struct{}) {
 	for p.begin() && !over(stop) {
 		part := int32(p.rng.IntN(compactedPartitions))
-		build := record.NewBuilder(record.Options{Codec: record.Codec(p.rng.IntN(5)), Producer: &record.Producer{ID: p.given, BaseSequence: p.sequence(part)}})
-		var sent []*written
-		for range 1 + p.rng.IntN(8) {
-			key, tombstone := draw(p.rng, fmt.Sprint("peer", p.id), part)
-			w := p.k.send(key, part, tombstone, inDoubt)
-			sent = append(sent, w)
-			p.fail(build.Append(time.Now().UnixMilli(), []byte(key), w.value(), record.Header{Key: number, Value: strconv.AppendInt(nil, int64(w.n), 10)}))
+		n, deletes := 1+p.rng.IntN(8), p.rng.IntN(60) == 0
+		if deletes {
+			n = 1
 		}
-		batch, err := build.Batch()
-		p.fail(err)
-		if !p.stores(part, batch, sent) || p.rng.IntN(8) == 0 && !p.stores(part, batch, sent) {
+		batch, sent := p.build(part, n, deletes)
+		if !p.stores(part, batch, sent) {
+			return
+		}
+		if deletes {
+			select {
+			case <-time.After(4 * tombstonesStay):
+			case <-stop:
+			}
+			p.did("tombstones repeated late")
+		}
+		if (deletes || p.rng.IntN(8) == 0) && !p.stores(part, batch, sent) {
 			return
 		}
 		p.parts[strconv.Itoa(int(part))].next += int32(len(sent))
 	}
+}
+
+// build is the next batch for a partition.
+func (p *keyedPeer) build(part int32, n int, deletes bool) (batch []byte, sent []*written) {
+	build := record.NewBuilder(record.Options{Codec: record.Codec(p.rng.IntN(5)), Producer: &record.Producer{ID: p.given, BaseSequence: p.sequence(part)}})
+	for range n {
+		key, tombstone := draw(p.rng, fmt.Sprint("peer", p.id), part)
+		w := p.k.send(key, part, tombstone || deletes, inDoubt)
+		sent = append(sent, w)
+		p.fail(build.Append(time.Now().UnixMilli(), []byte(key), w.value(), record.Header{Key: number, Value: strconv.AppendInt(nil, int64(w.n), 10)}))
+	}
+	batch, err := build.Batch()
+	p.fail(err)
+	return batch, sent
 }
 
 func (p *keyedPeer) sequence(part int32) int32 {
@@ -260,188 +281,6 @@ func (r *run) sweep(url string, into any) (answered bool, err error) {
 		return false, nil
 	}
 	return true, json.Unmarshal(body, into)
-}
-
-// scanner reads all of the topic over and over, through kills and compactions.
-func (r *run) scanner(k *keyed, stop <-chan struct{}) {
-	p := r.peer()
-	defer p.close()
-	for !over(stop) {
-		for part := range int32(compactedPartitions) {
-			if _, err := r.scan(p, k, part); err != nil {
-				r.fail(err)
-				return
-			}
-		}
-		r.did("scans")
-	}
-}
-
-// scan reads a partition from its start to what is its end by then, and wants offsets to ascend and records to be those that were written, each once.
-func (r *run) scan(p *peer, k *keyed, part int32) (records int, err error) {
-	id, _ := r.topic(compacted)
-	start, end, err := p.bounds(compacted, part)
-	if err != nil {
-		return 0, err
-	}
-	last, seen := int64(-1), map[int]bool{}
-	err = p.batches(compacted, id, part, start, end, func(b record.Batch, _ int64) error {
-		for rec, err := range b.Records() {
-			if err != nil {
-				return err
-			}
-			offset := b.BaseOffset() + int64(rec.OffsetDelta)
-			if offset <= last {
-				return fmt.Errorf("%s-%d: offset %d after %d", compacted, part, offset, last)
-			}
-			if last = offset; b.Control() {
-				continue
-			}
-			w, err := k.at(part, offset, rec.Key, rec.Value, headerOf(rec.Headers))
-			if err != nil {
-				return err
-			}
-			if seen[w.n] {
-				return fmt.Errorf("%s-%d: number %d twice, the second time at %d", compacted, part, w.n, offset)
-			}
-			seen[w.n] = true
-			records++
-		}
-		return nil
-	})
-	return records, err
-}
-
-func headerOf(headers []record.Header) string {
-	for _, h := range headers {
-		if h.Key == number {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
-
-// follower is a consumer that begins at the start, and goes on until it is stopped: what it is given ascends.
-func (r *run) follower(k *keyed, isolation kgo.IsolationLevel, stop <-chan struct{}) {
-	from := map[int32]kgo.Offset{}
-	for part := range int32(compactedPartitions) {
-		from[part] = kgo.NewOffset().AtStart()
-	}
-	cl, err := kgo.NewClient(patient(r.addr, kgo.FetchIsolationLevel(isolation), kgo.FetchMaxWait(100*time.Millisecond), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{compacted: from}))...)
-	if err != nil {
-		r.fail(err)
-		return
-	}
-	defer cl.Close()
-	last := map[int32]int64{}
-	for !over(stop) {
-		ctx, cancel := context.WithTimeout(r.ctx, 300*time.Millisecond)
-		f := cl.PollFetches(ctx)
-		cancel()
-		for rec := range f.RecordsAll() {
-			r.fail(k.follows(rec, last))
-		}
-	}
-	r.did("followers")
-}
-
-// follows wants a record to be behind the one before it, and to be one that was written.
-func (k *keyed) follows(rec *kgo.Record, last map[int32]int64) error {
-	if before, ok := last[rec.Partition]; ok && rec.Offset <= before {
-		return fmt.Errorf("%s-%d: a consumer is given offset %d after %d", compacted, rec.Partition, rec.Offset, before)
-	}
-	last[rec.Partition] = rec.Offset
-	n := ""
-	for _, h := range rec.Headers {
-		if h.Key == number {
-			n = string(h.Value)
-		}
-	}
-	_, err := k.at(rec.Partition, rec.Offset, rec.Key, rec.Value, n)
-	return err
-}
-
-// verifyCompacted holds the topic against what was written, while nobody else writes. An open transaction is fenced first.
-func (r *run) verifyCompacted(k *keyed) (left int, err error) {
-	cl := r.newKeyedTransactor(k).open()
-	if cl == nil {
-		return 0, nil // it is told
-	}
-	defer cl.Close()
-	ends, err := r.fence(k, cl)
-	if err != nil {
-		return 0, fmt.Errorf("the producer after all others: %w", err)
-	}
-	p := r.peer()
-	defer p.close()
-	for part := range int32(compactedPartitions) {
-		n, err := r.scan(p, k, part)
-		if left += n; err != nil {
-			return left, err
-		}
-	}
-	there, err := r.committedKeys(k, ends)
-	if err != nil {
-		return left, err
-	}
-	return left, k.check(there)
-}
-
-// fence ends what the transactional producer has left open, and writes a last record to each partition.
-func (r *run) fence(k *keyed, cl *kgo.Client) (ends map[int32]int64, err error) {
-	if err := cl.BeginTransaction(); err != nil {
-		return nil, err
-	}
-	ends = map[int32]int64{}
-	var sent []*written
-	for part := range int32(compactedPartitions) {
-		w := k.send(fmt.Sprint("end-", part), part, false, inDoubt)
-		rec, err := cl.ProduceSync(r.ctx, w.record()).First()
-		if err != nil {
-			return nil, err
-		}
-		ends[part], sent = rec.Offset, append(sent, w)
-	}
-	if err := cl.EndTransaction(r.ctx, kgo.TryCommit); err != nil {
-		return nil, err
-	}
-	for _, w := range sent {
-		k.became(w, committed, ends[w.part])
-	}
-	return ends, nil
-}
-
-// committedKeys are the records of committed transactions, and of none, by key.
-func (r *run) committedKeys(k *keyed, ends map[int32]int64) (map[string][]*written, error) {
-	from := map[int32]kgo.Offset{}
-	for part := range ends {
-		from[part] = kgo.NewOffset().AtStart()
-	}
-	cl, err := kgo.NewClient(kgo.SeedBrokers(r.addr), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{compacted: from}))
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
-	last, by := map[int32]int64{}, map[string][]*written{}
-	for left := len(ends); left > 0; {
-		f := cl.PollFetches(r.ctx)
-		if err := f.Err(); err != nil {
-			return nil, err
-		}
-		for rec := range f.RecordsAll() {
-			if err := k.follows(rec, last); err != nil {
-				return nil, err
-			}
-			n, _ := strconv.Atoi(string(rec.Headers[0].Value))
-			k.mu.Lock()
-			by[string(rec.Key)] = append(by[string(rec.Key)], k.all[n])
-			k.mu.Unlock()
-			if rec.Offset == ends[rec.Partition] {
-				left--
-			}
-		}
-	}
-	return by, nil
 }
 
 // rewriting says whether a kill has left the file of a segment that was being rewritten.
