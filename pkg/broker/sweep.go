@@ -30,7 +30,7 @@ func (b *Broker) compact(ctx context.Context, name string) (control.Compacted, e
 	if err == nil {
 		_, err = b.cleaner.RetainTopic(ctx, t)
 	}
-	return control.Compacted{Partitions: done.Partitions, Segments: done.Segments, ReclaimedBytes: done.Reclaimed}, err
+	return control.Compacted{Partitions: done.Partitions, Segments: done.Segments, ReclaimedBytes: done.Reclaimed, RemovedRecords: done.Removed}, err
 }
 
 // retain has retention act on a topic.

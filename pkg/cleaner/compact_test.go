@@ -129,8 +129,11 @@ func TestATopicIsCompactedOnDemand(t *testing.T) {
 		k.start()
 		made, _ = k.topics.Lookup("a")
 		done, err := k.cleaner.CompactTopic(context.Background(), made)
-		if err != nil || done.Partitions != 1 || done.Segments != 1 || done.Reclaimed == 0 {
+		if err != nil || done.Partitions != 1 || done.Segments != 1 || done.Reclaimed == 0 || done.Removed != 1 {
 			t.Error(done, err)
+		}
+		if got := k.log.String(); strings.Count(got, "msg=compacted partition=a-0 segments=1 removed_records=1 ") != 1 {
+			t.Error("not told:", got)
 		}
 		k.want(made, 1, 2)
 		plain, _ = k.topics.Lookup(plain.Name())

@@ -31,6 +31,9 @@ type Compacted struct {
 	More      bool  // another pass has something to do: there were more keys than fit one
 	Rewritten int   // segments
 	Reclaimed int64 // bytes
+	Removed   int64 // records, markers among them
+	Read      int64 // bytes, each as often as it was read
+	Written   int64 // bytes
 }
 
 var (
@@ -160,9 +163,11 @@ func (l *Log) Compact(ctx context.Context, c Compaction) (Compacted, error) {
 		if ended := l.endedErr(); ended != nil {
 			err = ended // rather than that of the context which ended with it
 		}
-		return Compacted{Next: p.from, Rewritten: p.rewritten, Reclaimed: p.reclaimed}, err
+		p.done.Next = p.from
+		return p.done, err
 	}
-	return Compacted{Next: p.end, More: p.end < p.to, Rewritten: p.rewritten, Reclaimed: p.reclaimed}, nil
+	p.done.Next, p.done.More = p.end, p.end < p.to
+	return p.done, nil
 }
 
 func (l *Log) beginCompact(ctx context.Context) (context.Context, error) {
@@ -217,8 +222,7 @@ type pass struct {
 	kept      []uint64 // of the batch that was judged last: a bit for each record that stays
 	keptSize  int      // and about what they take in bytes, uncompressed
 
-	rewritten int
-	reclaimed int64
+	done Compacted
 }
 
 // A lastOf is what says how far a producer was.
@@ -322,6 +326,7 @@ func (p *pass) walk(part *part, visit func(pos int64, b record.Batch) bool) erro
 			if stopped != nil {
 				return false
 			}
+			p.done.Read += int64(len(b))
 			p.l.o.Stats.Compacted.Add(int64(len(b)))
 			p.reading = reading{part, pos}
 			return visit(pos, b)

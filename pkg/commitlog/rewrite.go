@@ -24,6 +24,7 @@ type rewriting struct {
 	anchor   bool           // the last batch has to stay, see lastStays
 	oldLast  uint32         // CRC field of the old last batch
 	markers  map[int64]bool // offsets of the markers that stay
+	removed  int64          // records that the new log has not
 	failed   error
 	replaced bool // the new log has the old one's name
 	emptied  bool // it has no batch, and so the segment was to go
@@ -95,6 +96,7 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 	if rest == 0 {
 		w.oldLast = b.CRC()
 	}
+	had := int64(b.Count())
 	v, horizon := w.judge(b, w.anchor && rest == 0)
 	if v == rebuilt || v == emptied {
 		made, err := w.build(b, v, horizon, rest)
@@ -113,8 +115,10 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 		}
 	}
 	if v == dropped {
+		w.removed += had
 		return nil
 	}
+	w.removed += had - int64(b.Count())
 	if b.Control() && b.Count() > 0 {
 		w.markers[b.LastOffset()] = true
 	}
@@ -157,7 +161,10 @@ func (w *rewriting) finish(first bool) error {
 	l := w.l
 	if w.log.Size() == 0 && !first {
 		gone, err := l.dropEmptied(w.part)
-		if w.emptied = gone; gone || err != nil {
+		if w.emptied = gone; gone && err == nil {
+			w.changed()
+		}
+		if gone || err != nil {
 			return err
 		}
 		// Those before it were deleted during the pass. It must not keep what is superseded: no later pass knows of it.
@@ -181,16 +188,26 @@ func (w *rewriting) finish(first bool) error {
 	if err := w.swap(); err != nil || !w.replaced {
 		return err
 	}
-	w.rewritten++
-	w.reclaimed += w.size - w.log.Size()
-	l.o.Stats.Rewritten.Add(1)
-	l.o.Stats.Reclaimed.Add(w.size - w.log.Size())
+	w.changed()
 	w.part.mu.Lock()
 	defer w.part.mu.Unlock()
 	if !w.part.gone.Load() {
 		w.log.Settle()
 	}
 	return nil
+}
+
+// changed counts what the segment has lost.
+func (w *rewriting) changed() {
+	size, stats := w.log.Size(), w.l.o.Stats
+	w.done.Rewritten++
+	w.done.Written += size
+	w.done.Reclaimed += w.size - size
+	w.done.Removed += w.removed
+	stats.Rewritten.Add(1)
+	stats.Written.Add(size)
+	stats.Reclaimed.Add(w.size - size)
+	stats.Superseded.Add(w.removed)
 }
 
 // swap is the moment of the change: who reads the segment waits, and goes on with the new log (ST-48). No append

@@ -158,8 +158,15 @@ func TestARewrittenSegmentKeepsItsAge(t *testing.T) {
 	if err := disk.SetModTime(name, old); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Compact(t.Context(), Compaction{Keys: NewKeyMap(10)}); err != nil || got.Rewritten != 1 {
+	before := l.Size()
+	got, err := l.Compact(t.Context(), Compaction{Keys: NewKeyMap(10)})
+	if err != nil || got.Rewritten != 1 {
 		t.Fatal(got, err)
+	}
+	stats := l.o.Stats
+	if got.Removed != 1 || got.Reclaimed != before-l.Size() || got.Written != l.Size() || got.Read != 2*before || stats.Compacted.Load() != got.Read ||
+		stats.Written.Load() != got.Written || stats.Reclaimed.Load() != got.Reclaimed || stats.Superseded.Load() != got.Removed {
+		t.Error("the figures of a pass:", got, before, l.Size())
 	}
 	if info, err := disk.Stat(name); err != nil || !info.ModTime().Equal(old) {
 		t.Error(info.ModTime(), err)

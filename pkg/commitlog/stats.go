@@ -14,8 +14,11 @@ type Stats struct {
 	Rolls      atomic.Int64 // segments rolled
 	Removed    atomic.Int64 // segments removed
 	Rewritten  atomic.Int64 // segments that compaction has rewritten
-	Compacted  atomic.Int64 // bytes that compaction has read
+	Compacted  atomic.Int64 // bytes that compaction has read, each as often as it did
+	Written    atomic.Int64 // bytes that it has written
 	Reclaimed  atomic.Int64 // bytes by which it has made logs shorter
+	Superseded atomic.Int64 // records that it has removed
+	Unclean    atomic.Int64 // logs that it has given up (ST-63)
 	Offline    atomic.Int64 // logs that have gone offline for writes (ST-61)
 	Recovered  atomic.Int64 // bytes checked after unclean stops
 	Cut        atomic.Int64 // bytes cut off as torn

@@ -18,6 +18,7 @@ func (l *Log) noteUncleanable(err error) bool {
 		return false
 	}
 	if l.uncleanable.Swap(l.Offsets().LogStart+1) == 0 {
+		l.o.Stats.Unclean.Add(1)
 		l.logger().Error("the partition is compacted no more, until the segment that can't be read is deleted or the broker is started again", "error", err)
 	}
 	return true

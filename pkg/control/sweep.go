@@ -14,6 +14,7 @@ type Compacted struct {
 	Partitions     int   `json:"partitions"`     // that were gone through
 	Segments       int   `json:"segments"`       // that were rewritten
 	ReclaimedBytes int64 `json:"reclaimedBytes"` // by which they are shorter
+	RemovedRecords int64 `json:"removedRecords"` // that they have no more, markers of transactions among them
 }
 
 // Retained is the answer of POST /v1/topics/{topic}/retain.

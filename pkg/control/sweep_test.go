@@ -28,7 +28,7 @@ func TestSweepsOfATopic(t *testing.T) {
 				return control.Compacted{}, errors.New("the disk")
 			}
 			done = topic
-			return control.Compacted{Partitions: 2, Segments: 3, ReclaimedBytes: 4}, nil
+			return control.Compacted{Partitions: 2, Segments: 3, ReclaimedBytes: 4, RemovedRecords: 5}, nil
 		},
 		Retain: func(context.Context, string) (control.Retained, error) { return control.Retained{Partitions: 1}, nil },
 		Roll:   func(context.Context, string) (control.Rolled, error) { return control.Rolled{Partitions: 5}, nil },
@@ -38,7 +38,7 @@ func TestSweepsOfATopic(t *testing.T) {
 		code         int
 		body         string
 	}{
-		{"POST", "/v1/topics/my.topic/compact", http.StatusOK, `{"partitions":2,"segments":3,"reclaimedBytes":4}`},
+		{"POST", "/v1/topics/my.topic/compact", http.StatusOK, `{"partitions":2,"segments":3,"reclaimedBytes":4,"removedRecords":5}`},
 		{"POST", "/v1/topics/a/retain", http.StatusOK, `{"partitions":1}`},
 		{"POST", "/v1/topics/a/roll", http.StatusOK, `{"partitions":5}`},
 		{"POST", "/v1/topics/none/compact", http.StatusNotFound, "there is none"},

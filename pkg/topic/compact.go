@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -25,6 +26,7 @@ type Compacted struct {
 	Partitions int   // that it has gone through
 	Segments   int   // rewritten
 	Reclaimed  int64 // bytes
+	Removed    int64 // records
 }
 
 // Compacted says whether the topic's policy has compact.
@@ -36,11 +38,20 @@ func (t *Topic) Compacted() (bool, error) {
 	return err == nil && c.Compact, err
 }
 
+// mostGarbage is how large a map may be left to the collector, in bytes.
+const mostGarbage = 8 << 20
+
 // Compact compacts the partitions of topics whose cleanup.policy has compact, one after the other, in as many passes as each
 // takes (ST-40). The first dirty offset is durable after each pass. A partition that fails keeps the others from nothing.
 func (r *Registry) Compact(ctx context.Context, topics []*Topic, c Compaction) (done Compacted, err error) {
 	var errs []error
 	keys := commitlog.NewKeyMap(c.MaxKeys) // one for all passes: each of its own would leave that much garbage
+	defer func() {
+		if keys.Bytes() > mostGarbage {
+			keys = nil
+			debug.FreeOSMemory() // in a broker at rest the collector may not come for minutes
+		}
+	}()
 	for _, t := range topics {
 		t = t.now() // those before it may have taken long
 		if compacted, err := t.Compacted(); err != nil || !compacted {
@@ -106,6 +117,9 @@ func (r *Registry) due(s *slot, l *commitlog.Log, from int64) (bool, error) {
 // compactFrom makes the passes that are to be made from an offset on.
 func (r *Registry) compactFrom(ctx context.Context, t *Topic, partition int32, from int64, c Compaction, keys *commitlog.KeyMap, done *Compacted) error {
 	s, l := t.slots[partition], t.slots[partition].log.Load()
+	var sum commitlog.Compacted
+	began := time.Now()
+	defer func() { r.tellCompacted(t, partition, sum, time.Since(began)) }()
 	for more := true; more; {
 		if compacted, err := t.now().Compacted(); err != nil || !compacted {
 			return err
@@ -114,6 +128,9 @@ func (r *Registry) compactFrom(ctx context.Context, t *Topic, partition int32, f
 		got, err := l.Compact(ctx, commitlog.Compaction{From: from, Keys: keys, NowMs: r.nowMs(), Pace: c.Pace})
 		done.Segments += got.Rewritten
 		done.Reclaimed += got.Reclaimed
+		done.Removed += got.Removed
+		sum.Rewritten, sum.Reclaimed, sum.Removed = sum.Rewritten+got.Rewritten, sum.Reclaimed+got.Reclaimed, sum.Removed+got.Removed
+		sum.Read, sum.Written = sum.Read+got.Read, sum.Written+got.Written
 		if !c.Always && errors.Is(err, kerr.CorruptMessage) {
 			return nil // the log has told of it, and is not due any more
 		}
@@ -129,6 +146,14 @@ func (r *Registry) compactFrom(ctx context.Context, t *Topic, partition int32, f
 	}
 	done.Partitions++
 	return nil
+}
+
+// tellCompacted logs a compaction that has changed something.
+func (r *Registry) tellCompacted(t *Topic, partition int32, c commitlog.Compacted, took time.Duration) {
+	if c.Rewritten > 0 {
+		r.o.Shared.Logger.Info("compacted", "partition", fmt.Sprintf("%s-%d", t.name, partition), "segments", c.Rewritten, "removed_records", c.Removed,
+			"reclaimed_bytes", c.Reclaimed, "read_bytes", c.Read, "written_bytes", c.Written, "took", took.Round(time.Millisecond))
+	}
 }
 
 func (r *Registry) nowMs() int64 { return r.o.Shared.Clock.Now().UnixMilli() }
