@@ -92,7 +92,7 @@ func (r *Registry) compact(ctx context.Context, t *Topic, partition int32, c Com
 			return err
 		}
 	}
-	err = r.compactFrom(ctx, t, partition, from, c, keys, done)
+	err = r.compactFrom(ctx, t, partition, l, from, c, keys, done)
 	if errors.Is(err, kerr.KafkaStorageError) {
 		s.uncompacted.Store(&failure{err, r.o.Shared.Clock.Now()})
 	} else if err == nil {
@@ -114,9 +114,9 @@ func (r *Registry) due(s *slot, l *commitlog.Log, from int64) (bool, error) {
 	return l.Due(from, now.UnixMilli())
 }
 
-// compactFrom makes the passes that are to be made from an offset on.
-func (r *Registry) compactFrom(ctx context.Context, t *Topic, partition int32, from int64, c Compaction, keys *commitlog.KeyMap, done *Compacted) error {
-	s, l := t.slots[partition], t.slots[partition].log.Load()
+// compactFrom makes the passes that are to be made of a log from an offset on. The slot may have no log any more.
+func (r *Registry) compactFrom(ctx context.Context, t *Topic, partition int32, l *commitlog.Log, from int64, c Compaction, keys *commitlog.KeyMap, done *Compacted) error {
+	s := t.slots[partition]
 	var sum commitlog.Compacted
 	began := time.Now()
 	defer func() { r.tellCompacted(t, partition, sum, time.Since(began)) }()
