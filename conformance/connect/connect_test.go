@@ -1,4 +1,4 @@
-// Package connect runs a distributed worker of Kafka Connect, whose configs, offsets and statuses are compacted topics, while the broker is killed.
+// Package connect runs programs that keep their state in topics, a distributed worker of Kafka Connect among them, while the broker is killed.
 package connect
 
 import (
@@ -60,14 +60,14 @@ func TestDistributedWorkerOverKillAndCompaction(t *testing.T) {
 	w.await("deletion", func() error { return w.ask(http.MethodDelete, "/connectors/goes", nil, nil) })
 	f.arrive(w)
 
-	compact(t, broker, control)
+	compact(t, broker, control, internal...)
 	f.write(50)
 	broker.Kill()
 	broker.Restart()
 	f.write(50)
 	f.arrive(w)
 	w.stop()
-	compact(t, broker, control)
+	compact(t, broker, control, internal...)
 	broker.Kill()
 	broker.Restart()
 
@@ -125,13 +125,13 @@ func wantPolicy(t *testing.T, broker *target.Broker) {
 	}
 }
 
-// compact seals all that the worker has written and compacts it. Kafka has no such request.
-func compact(t *testing.T, broker *target.Broker, control string) {
+// compact seals all that was written to topics and compacts it. Kafka has no such request.
+func compact(t *testing.T, broker *target.Broker, control string, topics ...string) {
 	t.Helper()
 	if broker.Name() != "doze-kafka" {
 		return
 	}
-	for _, topic := range internal {
+	for _, topic := range topics {
 		var done struct{ Segments, ReclaimedBytes int }
 		url := "http://" + control + "/v1/topics/" + topic
 		err := ask(http.MethodPost, url+"/roll", nil, nil)
