@@ -52,8 +52,14 @@ func (w *tableWriter) write(ctx context.Context) {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for behind, asked := false, time.Now(); ctx.Err() == nil; {
+		if time.Since(asked) > 500*time.Millisecond { // on a slow machine the application would never come to the end
+			behind, asked = w.behind(ctx) > 5000, time.Now()
+		}
 		for range 20 {
+			if behind {
+				break
+			}
 			w.put(fmt.Sprint("key-", w.rng.IntN(tableKeys)), w.rng.IntN(5) == 0)
 		}
 		select {
@@ -61,6 +67,26 @@ func (w *tableWriter) write(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// behind is how many updates the application has not committed; 0 if nobody answers.
+func (w *tableWriter) behind(ctx context.Context) (n int64) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	admin := kadm.NewClient(w.client)
+	done, err := admin.FetchOffsets(ctx, "table")
+	if err != nil {
+		return 0
+	}
+	ends, err := admin.ListEndOffsets(ctx, "updates")
+	if err != nil {
+		return 0
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		at, _ := done.Lookup(end.Topic, end.Partition)
+		n += end.Offset - at.At
+	})
+	return n
 }
 
 // put writes a value, or a deletion, of a key.

@@ -82,6 +82,7 @@ func testTable(t *testing.T, jars, guarantee string) {
 	app.awaitModel(t, "a new one that restored all", w, guarantee)
 	app.command(t, "close")
 	app.says(t, "closed")
+	wantTopics(t, admin)
 	told := w.compacted(t, admin, broker, written)
 	t.Logf("%s, %s: %d kills, %d of them while a segment was rewritten; %d updates, %d keys, %d deleted; %s", broker.Name(), guarantee, all, hit,
 		w.updates, len(w.latest), len(w.seen)-len(w.latest), told)
@@ -123,6 +124,35 @@ func rewriting(t *testing.T, broker *target.Broker) []string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// wantTopics wants the windowed changelog to be compacted and deleted from, and the repartition topic's records to have been deleted once they were used.
+func wantTopics(t *testing.T, admin *kadm.Client) {
+	t.Helper()
+	for store, want := range map[string]string{"latest": "compact", "sums": "compact", "windows": "compact,delete"} {
+		described, err := admin.DescribeTopicConfigs(t.Context(), stores[store])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, config := range described[0].Configs {
+			if config.Key == "cleanup.policy" && config.MaybeValue() != want {
+				t.Errorf("%s: cleanup.policy is %s", stores[store], config.MaybeValue())
+			}
+		}
+	}
+	const repartition = "table-windows-repartition"
+	starts, err := admin.ListStartOffsets(t.Context(), repartition)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts.Each(func(o kadm.ListedOffset) {
+		if o.Offset == 0 {
+			t.Errorf("%s-%d begins at 0: nothing was purged", repartition, o.Partition)
+		}
+	})
 }
 
 // settled waits until nothing changes in the changelogs, and returns their end offsets, summed by topic.
