@@ -18,6 +18,7 @@ type Env struct {
 	IsKafka bool
 
 	restart   func()
+	cleaner   *Cleaner
 	t         testing.TB
 	scenario  string
 	masks     *masks

@@ -59,7 +59,26 @@ func (m *masks) batch(b []byte) map[string]any {
 		return tree
 	}
 	tree["Records"] = renderRecords(payload)
+	if h.Attributes&hasHorizon != 0 {
+		m.fromHorizon(tree, h.FirstTimestamp)
+	}
 	return tree
+}
+
+// Attribute bits of a batch.
+const (
+	isControl  = 0x20
+	hasHorizon = 0x40 // the base timestamp is the delete horizon: a time of the cleaner's
+)
+
+// fromHorizon has records tell their timestamps themselves, instead of how far they are from such a base.
+func (m *masks) fromHorizon(batch map[string]any, base int64) {
+	for _, r := range batch["Records"].([]any) {
+		if record, ok := r.(map[string]any); ok {
+			record["Timestamp"] = m.number(base + record["TimestampDelta"].(int64))
+			delete(record, "TimestampDelta")
+		}
+	}
 }
 
 func decompress(payload []byte, codec int16) ([]byte, error) {
@@ -96,4 +115,27 @@ func renderRecords(payload []byte) []any {
 		return append(list[:20:20], fmt.Sprintf("and %d more", len(list)-20))
 	}
 	return list
+}
+
+// OffsetsIn are the offsets of the records in a whole batch; none if they can't be read, or are control records, of which no consumer is told.
+func OffsetsIn(batch []byte) []int64 {
+	var h kmsg.RecordBatch
+	if err := h.ReadFrom(batch); err != nil || h.Attributes&isControl != 0 {
+		return nil
+	}
+	payload, err := decompress(h.Records, h.Attributes&7)
+	if err != nil {
+		return nil
+	}
+	var offsets []int64
+	for len(payload) > 0 {
+		length, n := binary.Varint(payload)
+		var r kmsg.Record
+		if n <= 0 || length < 0 || length > int64(len(payload)-n) || r.ReadFrom(payload[:n+int(length)]) != nil {
+			break
+		}
+		offsets = append(offsets, h.FirstOffset+int64(r.OffsetDelta))
+		payload = payload[n+int(length):]
+	}
+	return offsets
 }

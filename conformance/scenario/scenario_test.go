@@ -89,6 +89,7 @@ type session struct {
 func (s *session) run(t *testing.T, sc judge.Scenario, b *target.Broker, restart func()) {
 	e := judge.NewEnv(t, sc.Name, b.Addr(), s.againstKafka)
 	e.CanRestart(restart)
+	e.CanCompact(judge.Cleaner{Control: b.Control(), FirstDirty: func(topic string) int64 { return b.FirstDirty(topic, 0) }})
 	defer e.Close()
 	sc.Run(e)
 	run := &judge.Recording{Kafka: kafka.Version(), Scenario: sc.Name, Exchanges: e.Exchanges()}

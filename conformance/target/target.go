@@ -4,7 +4,9 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +24,7 @@ import (
 type Options struct {
 	Flags      []string          // of our broker: "--segment-bytes", "1048576"
 	Properties map[string]string // of Apache Kafka: "log.segment.bytes": "1048576"
+	Control    bool              // our broker serves its control API
 }
 
 // Broker is a broker under test. It is stopped when the test ends; a failed test prints the end of its log.
@@ -30,6 +33,7 @@ type Broker struct {
 	name    string
 	addr    string
 	dataDir string
+	control string
 	start   func(context.Context) error
 	stop    func() error
 	kill    func()
@@ -70,12 +74,17 @@ func (b *Broker) useOurs(o Options) {
 	b.t.Helper()
 	dir := b.t.TempDir()
 	binary := Binary(b.t)
-	ports, err := kafka.FreePorts(1)
+	ports, err := kafka.FreePorts(2)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.name, b.addr, b.dataDir = "doze-kafka", fmt.Sprintf("127.0.0.1:%d", ports[0]), filepath.Join(dir, "data")
-	argv := slices.Concat([]string{binary, "--data-dir", b.dataDir, "--listeners", "PLAINTEXT://" + b.addr, "--http-listen", "off"}, o.Flags)
+	http := "off"
+	if o.Control {
+		b.control = fmt.Sprintf("127.0.0.1:%d", ports[1])
+		http = b.control
+	}
+	argv := slices.Concat([]string{binary, "--data-dir", b.dataDir, "--listeners", "PLAINTEXT://" + b.addr, "--http-listen", http}, o.Flags)
 	var p *proc.Process
 	b.start = func(ctx context.Context) (err error) {
 		if p, err = proc.Start(filepath.Join(dir, "broker.log"), nil, argv...); err != nil {
@@ -136,6 +145,25 @@ func (b *Broker) Name() string { return b.name }
 
 // Addr is the bootstrap address. It stays the same over a restart.
 func (b *Broker) Addr() string { return b.addr }
+
+// Control is the host:port of our broker's control API; "" of any other broker, and without Options.Control.
+func (b *Broker) Control() string { return b.control }
+
+// FirstDirty is the offset up to which Kafka's log cleaner has been in a partition, as it has written it down; -1: it has not been there.
+func (b *Broker) FirstDirty(topic string, partition int32) int64 {
+	b.t.Helper()
+	content, err := os.ReadFile(filepath.Join(b.DataDir(), "cleaner-offset-checkpoint"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		var offset int64
+		if n, _ := fmt.Sscanf(line, topic+" "+fmt.Sprint(partition)+" %d", &offset); n == 1 {
+			return offset
+		}
+	}
+	return -1
+}
 
 // DataDir is the directory that holds the partitions' directories. A test that needs it, or any of the methods below, is skipped against
 // a broker that was not started here.
