@@ -31,8 +31,8 @@ const (
 // in the past half a minute after its start; it looks for them once a day instead.
 var shared = target.Options{Properties: map[string]string{"log.initial.task.delay.ms": "86400000"}}
 
-// CF-1, CF-2, CF-3: every scenario, run against our broker, gives what Apache Kafka gave when it was recorded, except for what
-// differences.json lists. -record makes the recordings; DOZE_KAFKA_TARGET=kafka shows that a second run against Kafka gives the same bytes.
+// CF-1, CF-2, CF-3, CF-4: every scenario, run against our broker, gives what Apache Kafka gave when it was recorded, except for what
+// differences.json lists. ST-40, ST-41, ST-43 to ST-47, ST-49: so do those named compaction-*, of what is left of a log. -record makes the recordings; DOZE_KAFKA_TARGET=kafka shows that a second run against Kafka gives the same bytes.
 func TestScenarios(t *testing.T) {
 	wanted, err := judge.LoadDifferences(differences)
 	if err != nil {
