@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,9 @@ var brokerConfigs = []brokerConfig{
 		"The least session timeout that a group member may ask for, in milliseconds."},
 	{"listener.security.protocol.map", TypeString, "LISTENERS", protocolMap, "The security protocol of each listener."},
 	{"listeners", TypeList, "LISTENERS", func(s *Settings) string { return s.Listeners }, "The addresses that the broker listens on."},
+	{"log.cleaner.dedupe.buffer.size", TypeLong, "CLEANER_MAX_KEYS", func(s *Settings) string { return number(int64(s.CleanerMaxKeys) * keyBytes) },
+		"The memory that a compaction has for keys, in bytes."},
+	{"log.cleaner.io.max.bytes.per.second", TypeDouble, "CLEANER_BYTES_PER_SECOND", cleanerRate, "How many bytes a second compaction reads and writes."},
 	{"log.dir", TypeList, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
 	{"log.dirs", TypeList, "DATA_DIR", func(s *Settings) string { return s.DataDir }, "The data directory."},
 	{"node.id", TypeInt, "NODE_ID", func(s *Settings) string { return number(int64(s.NodeID)) }, "The broker's id."},
@@ -55,6 +59,14 @@ var brokerConfigs = []brokerConfig{
 		"The largest timeout that a transaction may have, in milliseconds."},
 	{"transactional.id.expiration.ms", TypeInt, "TRANSACTIONAL_ID_EXPIRATION_MS", func(s *Settings) string { return number(s.TransactionalIDExpirationMs) },
 		"How long a transactional id that nobody uses is known, in milliseconds."},
+}
+
+// cleanerRate is log.cleaner.io.max.bytes.per.second; no limit is Kafka's default.
+func cleanerRate(s *Settings) string {
+	if s.CleanerBytesPerSecond == 0 {
+		return formatDouble(math.MaxFloat64)
+	}
+	return formatDouble(float64(s.CleanerBytesPerSecond))
 }
 
 // protocolMap is listener.security.protocol.map: every listener is plaintext.

@@ -75,13 +75,13 @@ var silentProperties = []string{"process.roles", "broker.rack", "inter.broker.li
 var (
 	silentPrefixes = []string{"controller.", "zookeeper.", "broker.session.", "broker.heartbeat.", "offsets.topic.", "transaction.state.log.", "share.coordinator.",
 		"group.coordinator.", "group.share.", "group.streams.", "metadata.", "replica.", "leader.imbalance.", "confluent.", "metric.", "metrics.", "kafka.metrics.",
-		"num.", "queued.", "quota.", "replication.quota.", "alter.log.dirs.replication.", "socket.", "remote.", "telemetry.", "log.cleaner.", "log.flush.", "unstable.", "broker.id."}
+		"num.", "queued.", "quota.", "replication.quota.", "alter.log.dirs.replication.", "socket.", "remote.", "telemetry.", "log.cleaner.io.buffer.", "log.flush.", "unstable.", "broker.id."}
 	silentSuffixes = []string{".replication.factor", ".min.isr", ".controller.protocol", ".inter.broker.protocol", ".threads"}
 )
 
 func silent(p property) bool {
 	switch p.name {
-	case "delete.topic.enable":
+	case "delete.topic.enable", "log.cleaner.enable":
 		return strings.EqualFold(p.value, "true") // else there is something to tell
 	case "authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found":
 		return false

@@ -44,6 +44,32 @@ const (
 	hourMs   = 60 * minuteMs
 )
 
+// bytesPerSecond is a rate as a whole number, 0 where it is none that could be reached; Kafka's is a double.
+func bytesPerSecond(v string) (string, error) {
+	rate, ok := parseDouble(v)
+	switch {
+	case !ok || !(rate > 0):
+		return "", errors.New("not a number of bytes above 0")
+	case rate >= math.MaxInt64:
+		return "0", nil
+	}
+	return number(max(1, int64(rate))), nil
+}
+
+const (
+	keyBytes = 30          // that a key takes in the memory of a compaction, about
+	mostKeys = 100_000_000 // the bound of CLEANER_MAX_KEYS
+)
+
+// keysIn are the keys that compaction has room for in so many bytes.
+func keysIn(v string) (string, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return "", errors.New("not a whole number")
+	}
+	return number(min(max(n/keyBytes, 1), mostKeys)), nil
+}
+
 // notNegative leaves out the value that stands for a generated id.
 func notNegative(v string) (string, error) {
 	if strings.HasPrefix(v, "-") {
@@ -83,6 +109,8 @@ var translations = []translation{
 	only("transaction.max.timeout.ms", "TRANSACTION_MAX_TIMEOUT_MS"),
 	only("transactional.id.expiration.ms", "TRANSACTIONAL_ID_EXPIRATION_MS"),
 	only("offset.metadata.max.bytes", "OFFSET_METADATA_MAX_BYTES"),
+	{"CLEANER_BYTES_PER_SECOND", []source{{"log.cleaner.io.max.bytes.per.second", bytesPerSecond}}},
+	{"CLEANER_MAX_KEYS", []source{{"log.cleaner.dedupe.buffer.size", keysIn}}},
 }
 
 // kafkaGiven is what Kafka's properties come to.

@@ -243,3 +243,85 @@ func TestPropertiesThatAreDefaultsOfTopics(t *testing.T) {
 		t.Errorf("%v", first)
 	}
 }
+
+// FX-3, ST-42, ST-47: of the log cleaner's properties each has its effect, is about Kafka's own machinery, or is named in the warning.
+func TestPropertiesOfTheLogCleaner(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        func(*Settings)
+		config      string // of a topic
+		as          string
+		warns       bool
+	}{
+		{name: "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND", value: "1048576.9", want: func(s *Settings) { s.CleanerBytesPerSecond = 1048576 }},
+		{name: "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND", value: "1.7976931348623157E308", want: func(*Settings) {}},
+		{name: "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND", value: "0.5", want: func(s *Settings) { s.CleanerBytesPerSecond = 1 }},
+		{name: "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "134217728", want: func(s *Settings) { s.CleanerMaxKeys = 4473924 }},
+		{name: "KAFKA_CFG_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "7", want: func(s *Settings) { s.CleanerMaxKeys = 1 }},
+		{name: "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "9223372036854775807", want: func(s *Settings) { s.CleanerMaxKeys = 100_000_000 }},
+		{name: "KAFKA_LOG_CLEANER_MIN_COMPACTION_LAG_MS", value: "7", config: "min.compaction.lag.ms", as: "7"},
+		{name: "KAFKA_LOG_CLEANER_MAX_COMPACTION_LAG_MS", value: "7", config: "max.compaction.lag.ms", as: "7"},
+		{name: "KAFKA_LOG_CLEANER_DELETE_RETENTION_MS", value: "0", config: "delete.retention.ms", as: "0"},
+		{name: "KAFKA_LOG_CLEANER_MIN_CLEANABLE_RATIO", value: "0.25", config: "min.cleanable.dirty.ratio", as: "0.25"},
+		{name: "KAFKA_LOG_CLEANUP_POLICY", value: "compact,delete", config: "cleanup.policy", as: "compact,delete"},
+		{name: "KAFKA_LOG_CLEANER_ENABLE", value: "true"},
+		{name: "KAFKA_LOG_CLEANER_ENABLE", value: "false", warns: true},
+		{name: "KAFKA_LOG_CLEANER_BACKOFF_MS", value: "100", warns: true},
+		{name: "KAFKA_LOG_CLEANER_THREADS", value: "2"},
+		{name: "KAFKA_LOG_CLEANER_IO_BUFFER_SIZE", value: "524288"},
+		{name: "KAFKA_LOG_CLEANER_IO_BUFFER_LOAD_FACTOR", value: "0.9"},
+	} {
+		s, _, err := Parse(nil, []string{c.name + "=" + c.value})
+		if err != nil {
+			t.Errorf("%s=%s: %v", c.name, c.value, err)
+			continue
+		}
+		if warned := slices.Contains(s.Warnings, "these Kafka properties have no effect here: "+c.name); warned != c.warns || len(s.Warnings) > 1 {
+			t.Errorf("%s=%s: %q", c.name, c.value, s.Warnings)
+		}
+		want := Default()
+		if c.want != nil {
+			c.want(want)
+		}
+		if s.CleanerBytesPerSecond != want.CleanerBytesPerSecond || s.CleanerMaxKeys != want.CleanerMaxKeys {
+			t.Errorf("%s=%s: %d bytes a second, %d keys", c.name, c.value, s.CleanerBytesPerSecond, s.CleanerMaxKeys)
+		}
+		if c.config == "" {
+			continue
+		}
+		entries := DescribeTopic(s, nil)
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == c.config })
+		if e := entries[i]; *e.Value != c.as || e.Source != SourceStatic || e.Synonyms[0].Source != SourceStatic || *e.Synonyms[0].Value != c.as {
+			t.Errorf("%s=%s: a topic's %s is %s of %v, %+v", c.name, c.value, c.config, *e.Value, e.Source, e.Synonyms)
+		}
+	}
+	for _, wrong := range []string{"KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND=0", "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND=NaN", "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND=fast",
+		"KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE=1.5", "KAFKA_LOG_CLEANER_MIN_CLEANABLE_RATIO=2", "KAFKA_LOG_CLEANUP_POLICY=shred"} {
+		if _, _, err := Parse(nil, []string{wrong}); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// The two of them that are settings are described by Kafka's names, in Kafka's units.
+func TestSettingsOfCompactionAreDescribed(t *testing.T) {
+	for _, c := range []struct {
+		environ    []string
+		rate, size string
+	}{
+		{nil, "1.7976931348623157E308", "30000000"},
+		{[]string{"DOZE_KAFKA_CLEANER_BYTES_PER_SECOND=1000000", "DOZE_KAFKA_CLEANER_MAX_KEYS=10"}, "1000000.0", "300"},
+	} {
+		s, _, err := Parse(nil, c.environ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"log.cleaner.io.max.bytes.per.second": c.rate, "log.cleaner.dedupe.buffer.size": c.size} {
+			all := DescribeBroker(s)
+			i := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
+			if e := all[i]; *e.Value != want || !e.ReadOnly || (e.Source == SourceStatic) != (c.environ != nil) {
+				t.Errorf("%q: %s is %s, %+v", c.environ, name, *e.Value, e)
+			}
+		}
+	}
+}

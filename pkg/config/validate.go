@@ -51,7 +51,7 @@ func (s *Settings) problems() []problem {
 	add("INDEX_INTERVAL_BYTES", within(int64(s.IndexIntervalBytes), 0, math.MaxInt32))
 	add("RETENTION_BYTES", within(s.RetentionBytes, -1, math.MaxInt64))
 	add("RETENTION_MS", within(s.RetentionMs, -1, math.MaxInt64))
-	add("CLEANER_MAX_KEYS", within(int64(s.CleanerMaxKeys), 1, 100_000_000))
+	add("CLEANER_MAX_KEYS", within(int64(s.CleanerMaxKeys), 1, mostKeys))
 	add("CLEANER_BYTES_PER_SECOND", within(s.CleanerBytesPerSecond, 0, math.MaxInt64))
 	if s.FsyncInterval < 0 {
 		add("FSYNC_INTERVAL", errors.New("must not be negative"))
