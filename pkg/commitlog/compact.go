@@ -220,7 +220,6 @@ type pass struct {
 	rounds    bool      // the map had to be filled several times, and has a part of the keys
 	compactor record.Compactor
 	kept      []uint64 // of the batch that was judged last: a bit for each record that stays
-	keptSize  int      // and about what they take in bytes, uncompressed
 
 	done Compacted
 }

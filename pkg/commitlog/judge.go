@@ -79,7 +79,7 @@ func (p *pass) judgeData(b record.Batch, anchor bool) (verdict, int64) {
 		return without, 0
 	}
 	kept, tombstones, i, inflated := int32(0), 0, 0, 0
-	p.kept, p.keptSize = p.kept[:0], 0
+	p.kept = p.kept[:0]
 	for r, err := range records(b) {
 		if err != nil {
 			p.keepUnread(b, err)
@@ -88,15 +88,13 @@ func (p *pass) judgeData(b record.Batch, anchor bool) (verdict, int64) {
 		if i&63 == 0 {
 			p.kept = append(p.kept, 0)
 		}
-		size := r.InflatedSize()
-		if inflated += size; inflated > record.MaxInflated {
+		if inflated += r.InflatedSize(); inflated > record.MaxInflated {
 			p.keepUnread(b, record.ErrInflated)
 			return copied, 0
 		}
 		if p.keeps(b, &r) {
 			kept++
 			p.kept[i>>6] |= 1 << (i & 63)
-			p.keptSize += size
 			if r.Key != nil && r.Value == nil {
 				tombstones++
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/dozekafka/doze-kafka/pkg/producer"
 	"github.com/dozekafka/doze-kafka/pkg/record"
 	"github.com/dozekafka/doze-kafka/pkg/segment"
@@ -141,14 +143,13 @@ func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (recor
 	if c := w.cfg.Compression; !c.Producer && !b.Control() {
 		codec, level = c.Codec, c.Level
 	}
-	size := w.keptSize
-	if v == emptied || b.Control() {
-		size = 0
+	if b.Codec() == record.None || b.Codec() == codec {
+		return w.compactor.Compact(b, codec, level, horizon, 0, keep)
 	}
-	made, err := w.compactor.Compact(b, codec, level, horizon, size, keep)
 	// Larger than it was, a log could fill the disk because of its compaction, and a batch be more than consumers take.
-	larger := len(made) > len(b) || w.log.Size()+int64(len(made))+rest > w.cfg.SegmentBytes
-	if err == nil && larger && codec != b.Codec() && b.Codec() != record.None {
+	most := min(int64(len(b)), w.cfg.SegmentBytes-w.log.Size()-rest)
+	made, err := w.compactor.Compact(b, codec, level, horizon, int(max(most, record.HeaderSize)), keep)
+	if errors.Is(err, kerr.MessageTooLarge) {
 		i = 0
 		made, err = w.compactor.Compact(b, b.Codec(), 0, horizon, 0, keep)
 	}
@@ -181,7 +182,7 @@ func (w *rewriting) finish(first bool) error {
 		return err
 	}
 	aborted = slices.DeleteFunc(aborted, func(a segment.AbortedTxn) bool { return !w.markers[a.Last] })
-	l.o.Stats.Syncs.Add(3) // the log, and the directory twice
+	l.o.Stats.Syncs.Add(w.log.Syncs() + 3) // the log, and the directory twice
 	if err := w.log.Sync(time.UnixMilli(modified), aborted); err != nil {
 		return err
 	}

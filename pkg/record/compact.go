@@ -24,15 +24,21 @@ type Compactor struct {
 // codec (MemoryRecords.filterTo). Offsets, the span of offsets, epochs, producer, sequences and the
 // transactional and control bits stay (ST-44); so does the delete horizon, unless
 // horizon (ms; 0: none) is to be set (ST-45). Without a record it is a header alone, with the batch's max timestamp.
-// size is about what the records take that are kept, as InflatedSize tells, so that the memory need not grow; 0: unknown.
+// Records are streamed from codec to codec, so that the result is all that is held.
 //
-// The batch is valid until the next call; keep must not hold on to the record. The errors are those of Records, or ErrInflated.
-func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, size int, keep func(*Record) bool) (Batch, error) {
+// The batch is valid until the next call; keep must not hold on to the record. The errors are those of Records, ErrInflated,
+// and MESSAGE_TOO_LARGE if the batch would be larger than most bytes (0: whatever it takes).
+func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, most int, keep func(*Record) bool) (Batch, error) {
 	if at, ok := b.DeleteHorizon(); ok {
 		horizon = at
 	}
-	if codec != None {
-		size = 0
+	size := 0
+	if codec == None {
+		size = len(b) // hardly more: it is uncompressed as well, or most is not more
+	}
+	bounded := most != 0
+	if !bounded {
+		most = MaxInflated
 	}
 	to := &c.to
 	if to.out.Cap() > keepMemory {
@@ -40,7 +46,7 @@ func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, size
 	}
 	c.producer = Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()}
 	to.start(Options{
-		Codec: codec, Level: level, MaxBytes: MaxInflated,
+		Codec: codec, Level: level, MaxBytes: max(most, 1),
 		BaseOffset: b.BaseOffset(), LeaderEpoch: b.LeaderEpoch(), LastOffsetDelta: b.LastOffsetDelta(),
 		Producer:      &c.producer,
 		Transactional: b.Transactional(), Control: b.Control(),
@@ -56,7 +62,7 @@ func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, size
 				err = to.Add(*r)
 			}
 		}
-		if errors.Is(err, kerr.MessageTooLarge) {
+		if !bounded && errors.Is(err, kerr.MessageTooLarge) {
 			err = ErrInflated
 		}
 		if err != nil {

@@ -2,8 +2,11 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // ST-44: offsets, span, producer, sequences and timestamps are those of before, whatever the codec.
@@ -97,4 +100,28 @@ func compactable(t *testing.T, c Codec, appendTime bool) Batch {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// ST-47: a batch that would become larger than it may is given up; the next one is built in the same memory.
+func TestCompactGivesUpWhatIsTooLarge(t *testing.T) {
+	all := func(*Record) bool { return true }
+	b := compactable(t, Zstd, false)
+	var c Compactor
+	if got, err := c.Compact(b, None, 0, 0, len(b), all); !errors.Is(err, kerr.MessageTooLarge) {
+		t.Error(len(got), len(b), err)
+	}
+	got, err := c.Compact(b, None, 0, 0, 0, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := c.Compact(bytes.Clone(got), None, 0, 0, 0, all); err != nil || !bytes.Equal(whole, got) {
+		t.Error("not the same again", err)
+	}
+	if n := testing.AllocsPerRun(20, func() {
+		if _, err := c.Compact(b, None, 0, 0, 0, all); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 25 && !raceDetector {
+		t.Errorf("%v allocations for a batch", n)
+	}
 }

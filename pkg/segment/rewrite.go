@@ -13,6 +13,9 @@ import (
 // chunk is how much of a log is read or written at a time.
 const chunk = 256 << 10
 
+// syncEvery is how much of a new log is written at most before the disk has to have it.
+const syncEvery = 8 << 20
+
 // WholeBatches is Batches with whole batches, of a segment that does not
 // change. A batch is valid until yield returns; its checksum is not looked at.
 func (s *Segment) WholeBatches(yield func(pos int64, b record.Batch) bool) error {
@@ -83,6 +86,8 @@ type Rewrite struct {
 	name   string
 	file   vfs.File // nil: nothing has changed so far
 	buf    []byte   // the end of it, not written
+	ahead  int64    // bytes that were written since the last fsync
+	syncs  int64
 	last   record.Batch
 	txns   []AbortedTxn
 	synced bool
@@ -97,6 +102,9 @@ func (s *Segment) Rewrite(suffix string) *Rewrite {
 
 // Size is how long the new log is so far, in bytes.
 func (r *Rewrite) Size() int64 { return r.made.Size() }
+
+// Syncs is how many fsyncs of the log the disk was asked for before Sync.
+func (r *Rewrite) Syncs() int64 { return r.syncs }
 
 // Changed says whether the new log differs from the old one.
 func (r *Rewrite) Changed() bool { return r.file != nil }
@@ -125,7 +133,7 @@ func (r *Rewrite) Change() error {
 		if err := readFull(from, b, pos); err != nil {
 			return err
 		}
-		if err := writeFull(file, b, pos); err != nil {
+		if err := r.writeAt(b, pos); err != nil {
 			return err
 		}
 	}
@@ -142,7 +150,7 @@ func (r *Rewrite) Append(b record.Batch) error {
 			}
 		}
 		if len(b) > chunk {
-			if err := writeFull(r.file, b, end); err != nil {
+			if err := r.writeAt(b, end); err != nil {
 				return err
 			}
 		} else {
@@ -162,9 +170,23 @@ func (r *Rewrite) write() error {
 	if len(r.buf) == 0 {
 		return nil
 	}
-	err := writeFull(r.file, r.buf, r.Size()-int64(len(r.buf)))
+	err := r.writeAt(r.buf, r.Size()-int64(len(r.buf)))
 	r.buf = r.buf[:0]
 	return err
+}
+
+func (r *Rewrite) writeAt(b []byte, at int64) error {
+	if err := writeFull(r.file, b, at); err != nil {
+		return err
+	}
+	if r.ahead += int64(len(b)); r.ahead < syncEvery {
+		return nil
+	}
+	r.ahead = 0
+	r.syncs++
+	// Without it Sync has the disk write all of the segment at once, and who waits for the disk meanwhile, for a batch
+	// that is to be durable, waits as long. Nothing would be lost.
+	return syncFile(r.file)
 }
 
 // Sync makes the new log durable, with the old one's age: a rewrite must not

@@ -365,3 +365,18 @@ func TestARewriteThatFailsLeavesASegment(t *testing.T) {
 		}
 	}
 }
+
+// A large log reaches the disk piece by piece, so that nobody who waits for the disk waits for all of it.
+func TestARewriteIsSyncedAsItGrows(t *testing.T) {
+	disk := faultfs.New(newDisk(t))
+	o, _ := options(disk)
+	s, m := sealedWith(t, o, 0, slices.Repeat([]int{100_000}, 300)...)
+	r := s.Rewrite(".cleaned")
+	ok(t, r.Change())
+	ok(t, s.WholeBatches(func(_ int64, b record.Batch) bool { return r.Append(b) == nil }))
+	if want := m.size / syncEvery; r.Syncs() != want {
+		t.Errorf("%d fsyncs for %d bytes, not %d", r.Syncs(), m.size, want)
+	}
+	ok(t, r.Sync(time.UnixMilli(1), nil))
+	ok(t, r.Discard())
+}
