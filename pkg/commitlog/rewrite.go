@@ -211,12 +211,15 @@ func (w *rewriting) changed() {
 	stats.Superseded.Add(w.removed)
 }
 
-// swap is the moment of the change: who reads the segment waits, and goes on with the new log (ST-48). No append
-// and no roll comes between, so that the snapshots and the list of parts are what they were.
+// swap is the moment of the change: who reads the segment waits, and goes on with the new log (ST-48). The snapshot at
+// its end is what it was: none is written at the end of a sealed segment.
 func (w *rewriting) swap() error {
 	l, part := w.l, w.part
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for l.removing {
+		l.synced.Wait()
+	}
 	if err := l.writableLocked(); err != nil {
 		return err
 	}
@@ -227,7 +230,7 @@ func (w *rewriting) swap() error {
 	if err := w.rebindLocked(end); err != nil {
 		return err
 	}
-	err := w.swapPart()
+	err := w.swapUnlocked()
 	if l.last.Offset == end {
 		l.known = false
 	}
@@ -241,6 +244,18 @@ func (w *rewriting) swap() error {
 	if _, openErr := l.open(part); openErr != nil {
 		l.logger().Error("a segment can't be opened again after a rewrite failed", "segment", segment.FileName(part.base, segment.LogSuffix), "error", openErr)
 	}
+	return err
+}
+
+// swapUnlocked lets go of the lock while it is at the disk, which may take long: appends go on. No file of the log is removed until it has it again.
+func (w *rewriting) swapUnlocked() error {
+	l := w.l
+	l.removing = true
+	l.mu.Unlock()
+	err := w.swapPart()
+	l.mu.Lock()
+	l.removing = false
+	l.synced.Broadcast()
 	return err
 }
 
