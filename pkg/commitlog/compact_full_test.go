@@ -168,6 +168,47 @@ func (b *bystander) checkReopened(disk vfs.FS) {
 	}
 }
 
+// cutAtSyncs looks before each sync of a directory at what a power cut could leave.
+func (b *bystander) cutAtSyncs(disk *crashfs.FS, before *keyed, what string) {
+	disk.OnOp(func(op vfs.Op) {
+		if op.Kind != vfs.OpSyncDir {
+			return
+		}
+		for _, s := range crashfs.Survivals(7, 12) {
+			b.checkInterrupted(disk.CrashClone(s), before, fmt.Sprintf("%s%s, cut before %v: %v", b.what, what, op, s))
+		}
+	})
+}
+
+// checkNextProcess reads all of the log, which makes its indexes, and flushes it; then the power is cut.
+func (b *bystander) checkNextProcess(disk *crashfs.FS, before *keyed) {
+	b.t.Helper()
+	b.cutAtSyncs(disk, before, ", killed, opened")
+	defer disk.OnOp(nil)
+	l := mustOpen(b.t, keyedOptions(testOptions(disk, 2)))
+	defer l.Abandon()
+	for _, p := range *l.parts.Load() {
+		s, err := l.Read(p.base, 1, true, kafka.ReadCommitted)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if s.Region.Length > 0 {
+			s.Region.Release()
+		}
+	}
+	if _, err := l.allAborted(); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, flush := range []bool{false, true} {
+		if flush {
+			mustFlush(b.t, l)
+		}
+		for _, s := range crashfs.Survivals(9, 8) {
+			b.checkInterrupted(disk.CrashClone(s), before, fmt.Sprintf("%s, killed, opened, flushed %v, cut: %v", b.what, flush, s))
+		}
+	}
+}
+
 // put1 appends a record, and wants it to be taken at the end, or refused as the disk's fault is.
 func (b *bystander) put1(want error) {
 	b.t.Helper()
@@ -228,7 +269,16 @@ func TestACompactionThatFailsAtAnyStepLeavesTheLogAsItIs(t *testing.T) {
 			}
 			fault.Remove()
 			m.checkInterrupted(inner.KillClone(), before, m.what+", killed")
-			m.checkInterrupted(inner.CrashClone(crashfs.Random(uint64(n))), before, m.what+", cut")
+			survivals := 1
+			if fault.Last().Kind&(syncs|vfs.OpRename) != 0 { // nobody knows what of the names is on the disk
+				survivals = 8
+			}
+			for _, s := range crashfs.Survivals(uint64(n), survivals) {
+				m.checkInterrupted(inner.CrashClone(s), before, fmt.Sprintf("%s, cut: %v", m.what, s))
+			}
+			if failed {
+				b.checkNextProcess(inner.KillClone(), before)
+			}
 			if failed {
 				b.put1(kerr.KafkaStorageError) // what the disk has is not trusted any more
 				if err := m.compact(); !errors.Is(err, kerr.KafkaStorageError) {
@@ -253,5 +303,49 @@ func TestACompactionThatFailsAtAnyStepLeavesTheLogAsItIs(t *testing.T) {
 			m.l.Abandon()
 		}
 		t.Logf("%s: each of %d operations, %d reads between steps, %d compactions succeeded afterwards", f.name, n-1, reads, again)
+	}
+}
+
+// ST-46, ST-48, ST-61: a rename whose durability is not known, since it or the sync after it failed, leaves no index of the one log beside the other: neither what this process
+// reads from then on, nor what the next one does. The segment has an aborted transaction, marker and all, of which the new log has no
+// batch, so that its index of aborted transactions is empty.
+func TestAnUnsureRenameLeavesNoIndexOfAnotherLog(t *testing.T) {
+	for _, rule := range []faultfs.Rule{
+		{Kinds: syncs, Then: crashfs.DropUnsynced, ThenDir: crashfs.DropUnsyncedNames}, {Kinds: vfs.OpRename, Happens: true}, {Kinds: vfs.OpRename | syncs},
+	} {
+		n := 1
+		for ; ; n++ {
+			inner := crashfs.New()
+			disk := faultfs.New(inner)
+			m := newKeyed(t, mustOpen(t, keyedOptions(testOptions(disk, 1))), 1)
+			if err := errors.Join(m.put(0, false, record.None, keyedRecord{key: "a", value: "1"}), m.put(1, true, record.None, keyedRecord{key: "b", value: "aborted"}),
+				m.end(1, false), m.put(1, true, record.None, keyedRecord{key: "c", value: "1"}), m.end(1, true), m.l.Roll(),
+				m.put(0, false, record.None, keyedRecord{key: "a", value: "active"})); err != nil {
+				t.Fatal(err)
+			}
+			mustFlush(t, m.l)
+			before := m.snapshot()
+			b := newBystander(m)
+			rule.Nth = n
+			fault := disk.Fail(rule)
+			m.what = fmt.Sprintf("operation %d of %+v", n, rule.Kinds)
+			b.cutAtSyncs(inner, before, "")
+			err := m.compact()
+			m.what = fmt.Sprintf("%v, which is %d, fails: %v", fault.Last(), n, err)
+			if fault.Hits() == 0 {
+				m.l.Abandon()
+				break
+			}
+			b.checkNothingLost(before)
+			inner.OnOp(nil)
+			for _, s := range crashfs.Survivals(uint64(n), 12) {
+				m.checkInterrupted(inner.CrashClone(s), before, fmt.Sprintf("%s, cut: %v", m.what, s))
+			}
+			b.checkNextProcess(inner.KillClone(), before)
+			m.l.Abandon()
+		}
+		if n < 2 {
+			t.Error("nothing has failed")
+		}
 	}
 }

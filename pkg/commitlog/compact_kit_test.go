@@ -3,6 +3,7 @@ package commitlog
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -64,6 +65,7 @@ func newKeyed(t testing.TB, l *Log, seed uint64) *keyed {
 func keyedOptions(o Options) Options {
 	cfg := *o.Config
 	cfg.SegmentBytes, cfg.DeleteRetentionMs, cfg.IndexIntervalBytes = 2000, deleteRetention, 200 // not Compact: that refuses records without a key
+	cfg.SegmentMs = math.MaxInt64                                                                // markers have the time of the clock: with that of the records, each would make the segment roll
 	o.Config = &cfg
 	return o
 }

@@ -277,7 +277,7 @@ func (l *Log) failLocked(doing string, err error) error {
 	if l.failed == nil {
 		l.failed = l.storageError(doing, err)
 		l.o.Stats.Offline.Add(1)
-		l.noteFailure()
+		l.noteFailure(-1)
 		l.logger().Error("the partition is offline for writes until the broker restarts", "error", l.failed)
 	}
 	l.wakeWaitersLocked()

@@ -36,7 +36,7 @@ func Open(o Options) (*Log, error) {
 		return nil, err
 	}
 	if failedBefore(entries) && len(s.parts) > 0 {
-		if err := l.rescue(s.parts[len(s.parts)-1].base); err != nil {
+		if err := l.rescue(s.parts); err != nil {
 			l.o.Stats.Offline.Add(1)
 			l.failed = l.storageError("write anew what a failed fsync may have dropped", err)
 			l.logger().Error("the partition is offline for writes until the broker restarts", "error", l.failed)

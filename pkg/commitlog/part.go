@@ -29,6 +29,7 @@ type part struct {
 
 	mu      sync.Mutex // held while it is opened or closed; a leaf but for the disk
 	emptied bool       // by compaction: it lies above the log start, so that a start would take it back
+	unsure  bool       // the disk may have another log under its name
 }
 
 func newPart(base int64, s *segment.Segment) *part {
@@ -60,7 +61,11 @@ func (l *Log) open(p *part) (*segment.Segment, error) {
 	if p.gone.Load() {
 		return nil, errGone // to open it would make its indexes anew
 	}
-	s, err := segment.Open(&l.segment, p.base)
+	open := segment.Open
+	if p.unsure {
+		open = segment.OpenFrozen
+	}
+	s, err := open(&l.segment, p.base)
 	if err != nil {
 		return nil, l.readError(p, err)
 	}

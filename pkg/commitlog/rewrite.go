@@ -239,6 +239,7 @@ func (w *rewriting) swap() error {
 	}
 	if errors.Is(err, segment.ErrSync) {
 		err = l.failLocked("sync the partition's directory", err)
+		l.noteFailure(part.base)
 	}
 	// Whichever log has the name: it is there to be read before anybody asks.
 	if _, openErr := l.open(part); openErr != nil {
@@ -268,12 +269,13 @@ func (w *rewriting) swapPart() error {
 	p.aborts.Store(true)
 	p.swaps.Add(1)
 	p.opened.Store(nil)
+	p.epoch.Store(0)
 	s, err := w.log.Swap()
 	if err != nil {
+		p.unsure = errors.Is(err, segment.ErrSync)
 		return err
 	}
 	w.replaced = true
-	p.epoch.Store(0)
 	p.opened.Store(s)
 	return nil
 }

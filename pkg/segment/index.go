@@ -175,6 +175,9 @@ func (s *Segment) writeIndexes(sync bool) error {
 		s.noteLargestLocked()
 		s.mu.Unlock()
 	}
+	if s.frozen {
+		return nil
+	}
 	if err := s.writeIndex(&s.offsets, sync); err != nil {
 		return err
 	}

@@ -15,8 +15,18 @@ import (
 // that is logged (ST-8). A log that can't be walked to its end opens all the
 // same: what can be read of it is served (ST-14, ST-63). Whether its aborted
 // transactions are known AbortedKnown says: to find them takes the segments before it.
-func Open(o *Options, base int64) (*Segment, error) {
+func Open(o *Options, base int64) (*Segment, error) { return open(newSegment(o, base, readOnly)) }
+
+// OpenFrozen is Open for a log of which nobody knows whether it has the name on the disk, too: what is rebuilt from it stays in memory, since
+// it might be found beside another log.
+func OpenFrozen(o *Options, base int64) (*Segment, error) {
 	s := newSegment(o, base, readOnly)
+	s.frozen = true
+	return open(s)
+}
+
+func open(s *Segment) (*Segment, error) {
+	o := s.opts
 	s.sealed.Store(true)
 	file, err := s.logFile.acquire(0)
 	if err != nil {

@@ -222,7 +222,7 @@ func (r *Rewrite) Discard() error {
 // Swap puts the new log in the place of the old one, after Sync. The old segment is closed: who
 // holds a region of it reads on. What is derived from the old log goes first,
 // durably: beside the new one it would be wrong. The rename is the commit. After an error the segment
-// has to be opened again, whichever log it has; one that wraps ErrSync is final.
+// has to be opened again, whichever log it has; after one that wraps ErrSync nobody knows which one it has on the disk: OpenFrozen.
 func (r *Rewrite) Swap() (*Segment, error) {
 	o := r.old.opts
 	if err := r.old.Close(); err != nil {
@@ -238,7 +238,8 @@ func (r *Rewrite) Swap() (*Segment, error) {
 		return nil, err
 	}
 	if err := o.FS.Rename(r.name, r.old.logFile.name); err != nil {
-		return nil, err
+		// It may have happened. Without it the indexes of the new log could be there beside the old one after a power cut.
+		return nil, errors.Join(err, syncDir(o))
 	}
 	// Without it a power cut could bring this log back after the next ones are
 	// rewritten: records would be there whose tombstone or abort marker is gone.

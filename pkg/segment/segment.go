@@ -85,6 +85,7 @@ type Segment struct {
 	size   atomic.Int64 // what readers may see; moves after the write
 	first  atomic.Int64 // FirstTimestamp, or unknown
 	sealed atomic.Bool
+	frozen bool // nothing of it is written: its indexes stay in memory
 
 	// Of the one goroutine that appends.
 	active    vfs.File // the log, while it is not sealed

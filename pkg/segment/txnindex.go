@@ -89,7 +89,7 @@ func (s *Segment) SetAborted(list []AbortedTxn) {
 	s.mu.Lock()
 	s.txns.resetLocked(content)
 	s.mu.Unlock()
-	if !s.sealed.Load() {
+	if !s.sealed.Load() || s.frozen {
 		return
 	}
 	if err := s.replaceTxns(content); err != nil {
