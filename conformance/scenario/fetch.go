@@ -177,25 +177,21 @@ func fetchWait(e *judge.Env) {
 		{"an unknown partition alone", wait(short, 1, from(9, 0))},
 		{"nothing", wait(short, 1)},
 	} {
-		took(c, x.step, least, func() { c.Do(x.step, 12, x.req) })
+		waited(e, c, x.step, x.step, least, x.req)
 	}
 	limited := wait(short, one+1, from(0, 0))
 	limited.MaxBytes = one
-	took(c, "min bytes above max bytes", least, func() { c.Do("min bytes above max bytes", 12, limited) })
+	waited(e, c, "min bytes above max bytes", "min bytes above max bytes", least, limited)
 	capped := wait(short, one, from(0, 0))
 	capped.Topics[0].Partitions[0].PartitionMaxBytes = one / 2
-	took(c, "min bytes above the limit of the partition", least, func() { c.Do("min bytes above the limit of the partition", 12, capped) })
+	waited(e, c, "min bytes above the limit of the partition", "min bytes above the limit of the partition", least, capped)
 	committed := wait(short, 1, from(0, 1))
 	committed.IsolationLevel = 1
-	took(c, "read_committed at the end", least, func() { c.Do("read_committed at the end", 12, committed) })
+	waited(e, c, "read_committed at the end", "read_committed at the end", least, committed)
 
 	const long = 30_000
 	ended := func(step string, version int16, req *kmsg.FetchRequest, by int16, end kmsg.Request) {
-		done := soon(e, by, end)
-		c.Do(step, version, req)
-		if err := <-done; err != nil {
-			e.Fatalf("%s: %v", step, err)
-		}
+		during(e, c, step, version, req, by, end)
 	}
 	ended("woken by an append", 12, wait(long, 1, from(1, 0)), 13, one1(topic, 1, "b"))
 	ended("woken by an append to another of its partitions", 18, wait(long, 1, from(0, 1), from(1, 1), from(2, 0)), 13, one1(topic, 2, "c"))
@@ -265,7 +261,7 @@ func fetchSegments(e *judge.Env) {
 		req.MaxBytes = 10 << 20
 		c.Do(step, 12, req)
 		req.MaxWaitMillis, req.MinBytes = 500, 1<<20
-		took(c, step, 400*time.Millisecond, func() { c.Do(step+", of a MiB at least", 12, req) })
+		waited(e, c, step, step+", of a MiB at least", 400*time.Millisecond, req)
 	}
 	read("from the start", 0)
 	read("from the end of the first segment", 1)

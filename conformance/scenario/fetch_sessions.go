@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -243,30 +244,21 @@ func fetchSessionWait(e *judge.Env) {
 		do := func(step string, req *kmsg.FetchRequest) kmsg.Response {
 			return c.Do(fmt.Sprintf("v%d %s", v, step), v, req)
 		}
+		ended := func(step string, req kmsg.Request, by int16, end kmsg.Request) {
+			during(e, c, fmt.Sprintf("v%d %s", v, step), v, req, by, end)
+		}
 		end := e.Quiet(7, offsetsOf(topic, at(1, -1))).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0].Offset
 		id := sessionOf(e, do("full", waiting(0, 0, 100, fetchPartitions(topic, from(0, 0), from(1, end), from(2, 0)))))
 		do("waits in vain", waiting(id, 1, 100, nothing()))
-		done := soon(e, 13, one1(topic, 1, "a"))
-		do("woken", waiting(id, 2, 30_000, nothing()))
-		if err := <-done; err != nil {
-			e.Fatalf("produce: %v", err)
-		}
+		ended("woken", waiting(id, 2, 30_000, nothing()), 13, one1(topic, 1, "a"))
 		do("moved on", waiting(id, 3, 100, fetchPartitions(topic, from(1, end+1))))
-		done = soon(e, v, inSession(id, 5, nothing()))
-		do("overtaken", waiting(id, 4, 1000, nothing()))
-		if err := <-done; err != nil {
-			e.Fatalf("fetch: %v", err)
-		}
+		ended("overtaken", waiting(id, 4, 1000, nothing()), v, inSession(id, 5, nothing()))
 		do("after that", inSession(id, 6, nothing()))
-		done = soon(e, v, inSession(id, -1, nothing()))
-		do("closed while it waits", waiting(id, 7, 1000, nothing()))
-		if err := <-done; err != nil {
-			e.Fatalf("fetch: %v", err)
-		}
+		ended("closed while it waits", waiting(id, 7, 1000, nothing()), v, inSession(id, -1, nothing()))
 		do("closed", inSession(id, 8, nothing()))
-		took(c, fmt.Sprintf("v%d an error does not end the wait a second time", v), 80_000_000, func() {
-			id := sessionOf(e, do("full with an error", waiting(0, 0, 100, fetchPartitions(topic, from(0, 5), from(2, 0)))))
-			do("incremental with an error", waiting(id, 1, 100, nothing()))
+		took(c, fmt.Sprintf("v%d an error does not end the wait a second time", v), 2*time.Second, func() {
+			id := sessionOf(e, do("full with an error", waiting(0, 0, 3000, fetchPartitions(topic, from(0, 5), from(2, 0)))))
+			do("incremental with an error", waiting(id, 1, 3000, nothing()))
 		})
 	}
 }

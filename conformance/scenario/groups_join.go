@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	_ = judge.RegisterOwn("groups-join", groupsBroker, groupsJoin)
+	_ = judge.RegisterOwn("groups-join", togetherBroker, groupsJoin)
 	_ = judge.RegisterOwn("groups-join-states", groupsBroker, groupsJoinStates)
-	_ = judge.RegisterOwn("groups-join-many", groupsBroker, groupsJoinMany)
+	_ = judge.RegisterOwn("groups-join-many", togetherBroker, groupsJoinMany)
 )
 
 // groupsJoin asks each version of JoinGroup what can be asked by one member.

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -9,11 +10,20 @@ import (
 	"github.com/dozekafka/doze-kafka/conformance/target"
 )
 
-// groupsBroker has a short initial delay, so that a scenario can have many groups, and allows sessions shorter than a scenario. The initial
-// delay is long enough for requests of several connections to fall into it.
-var groupsBroker = target.Options{
-	Flags:      []string{"--group-initial-rebalance-delay-ms", "400", "--group-min-session-timeout-ms", "200"},
-	Properties: map[string]string{"group.initial.rebalance.delay.ms": "400", "group.min.session.timeout.ms": "200"},
+// groupsBroker has a short initial delay, so that a scenario can have many groups, and allows sessions shorter than a scenario.
+var groupsBroker = delayedBroker(400)
+
+// togetherBroker is for scenarios that look at a group in its initial delay, or in which several members join it then. That is long enough for
+// requests of several connections, and for a look that nothing was answered yet, also on a machine that is slow for a moment: a member that
+// comes later waits until the others join again, which they do not.
+var togetherBroker = delayedBroker(1500)
+
+func delayedBroker(millis int) target.Options {
+	delay := strconv.Itoa(millis)
+	return target.Options{
+		Flags:      []string{"--group-initial-rebalance-delay-ms", delay, "--group-min-session-timeout-ms", "200"},
+		Properties: map[string]string{"group.initial.rebalance.delay.ms": delay, "group.min.session.timeout.ms": "200"},
+	}
 }
 
 // protocol is one that a member offers.

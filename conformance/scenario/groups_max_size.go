@@ -10,8 +10,8 @@ import (
 )
 
 var _ = judge.RegisterOwn("groups-max-size", target.Options{
-	Flags:      []string{"--group-initial-rebalance-delay-ms", "400", "--group-max-size", "2", "--group-min-session-timeout-ms", "6000", "--group-max-session-timeout-ms", "70000"},
-	Properties: map[string]string{"group.initial.rebalance.delay.ms": "400", "group.max.size": "2", "group.max.session.timeout.ms": "70000"},
+	Flags:      []string{"--group-initial-rebalance-delay-ms", "1500", "--group-max-size", "2", "--group-min-session-timeout-ms", "6000", "--group-max-session-timeout-ms", "70000"},
+	Properties: map[string]string{"group.initial.rebalance.delay.ms": "1500", "group.max.size": "2", "group.max.session.timeout.ms": "70000"},
 }, groupsMaxSize)
 
 // groupsMaxSize has a third member come to groups of two, in each of their states.

@@ -11,7 +11,7 @@ import (
 var (
 	_ = judge.RegisterOwn("groups-sync", groupsBroker, groupsSync)
 	_ = judge.RegisterOwn("groups-heartbeat", groupsBroker, groupsHeartbeat)
-	_ = judge.RegisterOwn("groups-leave", groupsBroker, groupsLeave)
+	_ = judge.RegisterOwn("groups-leave", togetherBroker, groupsLeave)
 )
 
 // groupsSync asks each version of SyncGroup in each state of a group.

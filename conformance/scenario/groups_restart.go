@@ -4,7 +4,7 @@ import (
 	"github.com/dozekafka/doze-kafka/conformance/judge"
 )
 
-var _ = judge.RegisterOwn("groups-restart", groupsBroker, groupsRestart)
+var _ = judge.RegisterOwn("groups-restart", togetherBroker, groupsRestart)
 
 // groupsRestart stops the broker in order and looks at what it remembers of groups in each state.
 func groupsRestart(e *judge.Env) {

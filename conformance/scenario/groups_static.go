@@ -8,7 +8,7 @@ import (
 	"github.com/dozekafka/doze-kafka/conformance/judge"
 )
 
-var _ = judge.RegisterOwn("groups-static", groupsBroker, groupsStatic)
+var _ = judge.RegisterOwn("groups-static", togetherBroker, groupsStatic)
 
 // groupsStatic has members with instance ids (KIP-345) come again under another member id, in each state of their group.
 func groupsStatic(e *judge.Env) {

