@@ -59,7 +59,7 @@ func (m *masks) batch(b []byte) map[string]any {
 		return tree
 	}
 	tree["Records"] = renderRecords(payload)
-	if h.Attributes&hasHorizon != 0 {
+	if _, now := m.time(h.FirstTimestamp); now && h.Attributes&hasHorizon != 0 {
 		m.fromHorizon(tree, h.FirstTimestamp)
 	}
 	return tree
@@ -68,7 +68,7 @@ func (m *masks) batch(b []byte) map[string]any {
 // Attribute bits of a batch.
 const (
 	isControl  = 0x20
-	hasHorizon = 0x40 // the base timestamp is the delete horizon: a time of the cleaner's
+	hasHorizon = 0x40 // the base timestamp is the delete horizon: a time of the cleaner's, unless a scenario has made it up
 )
 
 // fromHorizon has records tell their timestamps themselves, instead of how far they are from such a base.
