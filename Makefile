@@ -31,7 +31,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	  done; done
 
 sweep: ## cut the power at, and fail, every file operation of longer workloads (some minutes; again: what a failure prints)
-	@out=$$(mktemp); go test ./pkg/brokertest -count=1 -v -timeout 2h -full -run 'TestPromisesOutlive|TestAdminPromises|TestAFailureOfAny' > "$$out" 2>&1; code=$$?; \
+	@out=$$(mktemp); go test ./pkg/brokertest -count=1 -v -timeout 2h -full -run 'TestPromisesOutlive|TestAdminPromises|TestAFailureOfAny|TestCompactedTopicsOutlive|TestAFailureWhileTopics' > "$$out" 2>&1; code=$$?; \
 	  grep -v '^ *\(=== \|--- PASS: .*/\|[a-z_]*.go:[0-9]*: \(time=\|failed: \|the second cut\)\)' "$$out"; rm "$$out"; exit $$code
 
 removed-steps: ## run the tests with each fsync and order of writes removed, one at a time: each has to make one fail (half an hour)
