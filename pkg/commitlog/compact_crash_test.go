@@ -172,10 +172,15 @@ func TestNothingDerivedOutlivesItsLog(t *testing.T) {
 	m := beforeCompaction(t, disk)
 	before := m.snapshot()
 	states, renamed := 0, false
+	var checks []func()
 	disk.OnOp(func(op vfs.Op) {
 		if renamed && op.Kind == vfs.OpSyncDir {
 			for i := range 64 {
-				m.checkInterrupted(disk.CrashClone(crashfs.Random(uint64(1000*states+i))), before, fmt.Sprintf("cut before %v, survival %d", op, i))
+				clone, dirty := disk.CrashClone(crashfs.Random(uint64(1000*states+i))), m.dirty
+				checks = append(checks, func() { // afterwards: the disk's lock is not to be left by a test that fails
+					m.dirty = dirty
+					m.checkInterrupted(clone, before, fmt.Sprintf("cut before %v, survival %d", op, i))
+				})
 				states++
 			}
 		}
@@ -183,6 +188,9 @@ func TestNothingDerivedOutlivesItsLog(t *testing.T) {
 	})
 	if err := m.compactWorkload(); err != nil || states == 0 {
 		t.Fatal(states, err)
+	}
+	for _, check := range checks {
+		check()
 	}
 }
 
