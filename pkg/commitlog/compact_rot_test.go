@@ -225,3 +225,40 @@ func TestABatchThatCannotBeReadTakesNothingAway(t *testing.T) {
 		})
 	}
 }
+
+// ST-14, ST-46: the records of an aborted batch are not needed, to empty it neither. One that can't be read ends no compaction.
+func TestAnAbortedBatchThatCannotBeReadIsEmptied(t *testing.T) {
+	disk := crashfs.New()
+	o := keyedOptions(testOptions(disk, 1))
+	o.Clean = true
+	m := newKeyed(t, mustOpen(t, o), 1)
+	key := func(k, v string) keyedRecord { return keyedRecord{key: k, value: v} }
+	if err := errors.Join(m.put(1, true, record.Gzip, key("a", "1"), key("b", "1")), m.end(1, false),
+		m.put(0, false, record.None, key("a", "2")), m.put(0, false, record.None, key("a", "3")), m.l.Roll(), m.put(0, false, record.None, key("c", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, m.l)
+	name := testDir + "/00000000000000000000.log"
+	log, err := vfs.ReadFile(disk, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := record.Parse(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-6] ^= 1 // of what is compressed
+	sumUp(b)
+	if err := vfs.WriteFileSync(disk, name, log, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m.l = mustOpen(t, o)
+	if err := m.compact(); err != nil {
+		t.Fatal(err)
+	}
+	if got := readAt(t, m.l, 0, 1); len(got) != 1 || got[0].Count() != 0 || got[0].LastOffset() != 1 {
+		t.Error("the aborted batch, which is its producer's last:", got)
+	}
+	m.check()
+	mustClose(t, m.l)
+}

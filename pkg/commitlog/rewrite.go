@@ -102,17 +102,15 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 	v, horizon := w.judge(b, w.anchor && rest == 0)
 	if v == rebuilt || v == emptied {
 		made, err := w.build(b, v, horizon, rest)
-		if errors.Is(err, record.ErrInflated) {
+		if err != nil { // it can't be read, or is of more than MaxInflated
 			w.keepUnread(b, err)
 			v = copied
-		} else if err != nil {
-			return err
 		} else {
 			b = made
 		}
 	}
 	if v != copied {
-		if err := w.log.Change(); err != nil {
+		if err := w.log.Change(w.pace); err != nil {
 			return err
 		}
 	}
@@ -132,22 +130,29 @@ func (w *rewriting) batch(pos int64, b record.Batch) error {
 	return w.log.Append(b)
 }
 
-// build makes a batch anew (ST-47): in the topic's codec, or in none, unless the batch would become larger than it was, or the segment too large.
+// build makes a batch anew (ST-47): in the topic's codec, or in none, unless a compressed batch would become larger than it was, or the segment
+// too large.
 func (w *rewriting) build(b record.Batch, v verdict, horizon, rest int64) (record.Batch, error) {
+	if v == emptied { // of an aborted one nobody knows whether it can be read
+		return w.compactor.Compact(b, record.None, 0, 0, 0, nil)
+	}
 	i := 0
 	keep := func(*record.Record) bool {
 		i++
-		return v == rebuilt && (b.Control() || w.kept[(i-1)>>6]>>((i-1)&63)&1 == 1)
+		return b.Control() || w.kept[(i-1)>>6]>>((i-1)&63)&1 == 1
 	}
 	codec, level := record.None, 0
 	if c := w.cfg.Compression; !c.Producer && !b.Control() {
 		codec, level = c.Codec, c.Level
 	}
-	if b.Codec() == record.None || b.Codec() == codec {
+	if b.Codec() == codec {
 		return w.compactor.Compact(b, codec, level, horizon, 0, keep)
 	}
-	// Larger than it was, a log could fill the disk because of its compaction, and a batch be more than consumers take.
-	most := min(int64(len(b)), w.cfg.SegmentBytes-w.log.Size()-rest)
+	most := w.cfg.SegmentBytes - w.log.Size() - rest
+	if b.Codec() != record.None {
+		// Larger than it was, a log could fill the disk because of its compaction, and a batch be more than consumers take.
+		most = min(int64(len(b)), most)
+	}
 	made, err := w.compactor.Compact(b, codec, level, horizon, int(max(most, record.HeaderSize)), keep)
 	if errors.Is(err, kerr.MessageTooLarge) {
 		i = 0
@@ -267,8 +272,8 @@ func (w *rewriting) swapPart() error {
 	// Before it is closed: who sees it closed opens the part, and waits for the lock.
 	p.size.Store(w.size)
 	p.aborts.Store(true)
-	p.swaps.Add(1)
 	p.opened.Store(nil)
+	p.swaps.Add(1) // after it: who knows of the swap gets no region of the old log any more, see addAborted
 	p.epoch.Store(0)
 	s, err := w.log.Swap()
 	if err != nil {

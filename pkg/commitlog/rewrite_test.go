@@ -172,3 +172,39 @@ func TestARewrittenSegmentKeepsItsAge(t *testing.T) {
 		t.Error(info.ModTime(), err)
 	}
 }
+
+// ST-47: with compression.type=gzip small uncompressed batches would get larger; they do not where the segment would pass segment.bytes.
+func TestBatchesStayUncompressedWhereTheSegmentWouldBeTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		room int64 // in the segment, beside what it has
+		want []record.Codec
+	}{
+		{1000, []record.Codec{record.Gzip, record.Gzip, record.Gzip, record.None}},
+		{0, []record.Codec{record.None, record.None, record.None, record.None}},
+	} {
+		l := aged(t, func(c *Config) { c.Compression = Compression{Producer: true} })
+		for _, key := range []string{"a", "b", "c"} {
+			putAt(t, l, 1000, key, "-") // loses nothing, and gets a delete horizon
+		}
+		if err := l.Roll(); err != nil {
+			t.Fatal(err)
+		}
+		putAt(t, l, 1000, "active", "v")
+		cfg := *l.config.Load()
+		cfg.Compression, cfg.SegmentBytes = Compression{Codec: record.Gzip, Level: -1}, (*l.parts.Load())[0].bytes()+c.room
+		l.SetConfig(&cfg)
+		if got, err := l.Compact(t.Context(), Compaction{Keys: NewKeyMap(10), NowMs: 1000}); err != nil || got.Rewritten != 1 {
+			t.Fatal(got, err)
+		}
+		var got []record.Codec
+		for _, offset := range []int64{0, 3} {
+			for _, b := range readAt(t, l, offset, 1<<20) {
+				got = append(got, b.Codec())
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("room %d: codecs %v, want %v", c.room, got, c.want)
+		}
+		mustClose(t, l)
+	}
+}

@@ -23,7 +23,8 @@ type Compactor struct {
 // Compact makes the batch anew with the records that keep says, in another
 // codec (MemoryRecords.filterTo). Offsets, the span of offsets, epochs, producer, sequences and the
 // transactional and control bits stay (ST-44); so does the delete horizon, unless
-// horizon (ms; 0: none) is to be set (ST-45). Without a record it is a header alone, with the batch's max timestamp.
+// horizon (ms; 0: none) is to be set (ST-45). Without a record it is a header alone, with the batch's max timestamp;
+// for that keep may be nil, and then no record is read.
 // Records are streamed from codec to codec, so that the result is all that is held.
 //
 // The batch is valid until the next call; keep must not hold on to the record. The errors are those of Records, ErrInflated,
@@ -33,7 +34,7 @@ func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, most
 		horizon = at
 	}
 	size := 0
-	if codec == None {
+	if codec == None && keep != nil {
 		size = len(b) // hardly more: it is uncompressed as well, or most is not more
 	}
 	bounded := most != 0
@@ -53,28 +54,38 @@ func (c *Compactor) Compact(b Batch, codec Codec, level int, horizon int64, most
 		LogAppendTime: b.LogAppendTime(), AppendTime: b.MaxTimestamp(),
 		DeleteHorizon: horizon,
 	}, size)
+	if keep != nil {
+		if err := c.add(b, bounded, keep); err != nil {
+			return nil, to.fail(err)
+		}
+	}
+	if to.count == 0 {
+		to.max = b.MaxTimestamp()
+		to.o.DeleteHorizon, to.base = 0, NoTimestamp
+	}
+	return to.Batch()
+}
+
+// add adds the records that keep says. bounded says that the result has a bound of its own.
+func (c *Compactor) add(b Batch, bounded bool, keep func(*Record) bool) error {
 	inflated, r := 0, &c.record // one for all: keep might hold on to each
+	defer func() { *r = Record{} }()
 	for next, err := range b.RecordsWithin(MaxInflated) {
 		if *r = next; err == nil {
 			if inflated += r.InflatedSize(); inflated > MaxInflated {
 				err = ErrInflated
 			} else if keep(r) {
-				err = to.Add(*r)
+				err = c.to.Add(*r)
 			}
 		}
 		if !bounded && errors.Is(err, kerr.MessageTooLarge) {
 			err = ErrInflated
 		}
 		if err != nil {
-			return nil, to.fail(err)
+			return err
 		}
 	}
-	*r = Record{}
-	if to.count == 0 {
-		to.max = b.MaxTimestamp()
-		to.o.DeleteHorizon, to.base = 0, NoTimestamp
-	}
-	return to.Batch()
+	return nil
 }
 
 // InflatedSize is about how many bytes the record takes in an uncompressed batch, and rarely less than it does.

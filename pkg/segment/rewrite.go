@@ -112,8 +112,9 @@ func (r *Rewrite) Changed() bool { return r.file != nil }
 // Last is the header of the last batch; nil if there is none.
 func (r *Rewrite) Last() record.Batch { return r.last }
 
-// Change is called before the first batch that is left out or is another than in the old log.
-func (r *Rewrite) Change() error {
+// Change is called before the first batch that is left out or is another than in the old log. It copies what comes before
+// that, perhaps all of a large log, and calls pace before each piece of it; its error ends it.
+func (r *Rewrite) Change(pace func(bytes int) error) error {
 	if r.file != nil {
 		return nil
 	}
@@ -130,6 +131,9 @@ func (r *Rewrite) Change() error {
 	buf := make([]byte, min(chunk, r.Size()))
 	for pos := int64(0); pos < r.Size(); pos += chunk {
 		b := buf[:min(chunk, r.Size()-pos)]
+		if err := pace(len(b)); err != nil {
+			return err
+		}
 		if err := readFull(from, b, pos); err != nil {
 			return err
 		}

@@ -159,7 +159,7 @@ func rewritten(t testing.TB, s *Segment, change func(i int, b record.Batch) reco
 		now := change(i, b)
 		i++
 		if !bytes.Equal(now, b) {
-			ok(t, r.Change())
+			ok(t, r.Change(atOnce))
 		}
 		if now != nil {
 			ok(t, r.Append(now))
@@ -287,8 +287,8 @@ func TestARewriteThatIsGivenUp(t *testing.T) {
 		r := s.Rewrite(cleaned)
 		if stop > 0 {
 			ok(t, r.Append(m.batches[0]))
-			ok(t, r.Change())
-			ok(t, r.Change()) // again is nothing
+			ok(t, r.Change(atOnce))
+			ok(t, r.Change(atOnce)) // again is nothing
 		}
 		if stop > 1 {
 			ok(t, r.Append(m.batches[2]))
@@ -323,7 +323,7 @@ func TestARewriteThatFailsLeavesASegment(t *testing.T) {
 			defer func() { _ = r.Discard() }() // a failed one, or of no file any more
 			for i, b := range old.batches {
 				if i == 1 {
-					if err := r.Change(); err != nil {
+					if err := r.Change(atOnce); err != nil {
 						return err
 					}
 					continue
@@ -372,11 +372,46 @@ func TestARewriteIsSyncedAsItGrows(t *testing.T) {
 	o, _ := options(disk)
 	s, m := sealedWith(t, o, 0, slices.Repeat([]int{100_000}, 300)...)
 	r := s.Rewrite(".cleaned")
-	ok(t, r.Change())
+	ok(t, r.Change(atOnce))
 	ok(t, s.WholeBatches(func(_ int64, b record.Batch) bool { return r.Append(b) == nil }))
 	if want := m.size / syncEvery; r.Syncs() != want {
 		t.Errorf("%d fsyncs for %d bytes, not %d", r.Syncs(), m.size, want)
 	}
 	ok(t, r.Sync(time.UnixMilli(1), nil))
 	ok(t, r.Discard())
+}
+
+// atOnce is the pace of who does not wait.
+func atOnce(int) error { return nil }
+
+// ST-48: what comes before the first change is copied at the pace that is wanted, each piece of it, and no further than that says.
+func TestTheCopyBeforeAChangeKeepsThePace(t *testing.T) {
+	disk := faultfs.New(newDisk(t))
+	o, _ := options(disk)
+	s, m := sealedWith(t, o, 0, slices.Repeat([]int{100_000}, 20)...)
+	for ends := range int(m.size/chunk) + 1 {
+		r := s.Rewrite(cleaned)
+		for _, b := range m.batches {
+			ok(t, r.Append(b))
+		}
+		stop, calls, bytes := errors.New("stop"), 0, 0
+		err := r.Change(func(n int) error {
+			if calls++; calls == ends {
+				return stop
+			}
+			bytes += n
+			return nil
+		})
+		switch {
+		case ends == 0 && (err != nil || int64(bytes) != m.size):
+			t.Errorf("%v; the pace was told of %d bytes of %d", err, bytes, m.size)
+		case ends > 0 && (!errors.Is(err, stop) || calls != ends || bytes != (ends-1)*chunk):
+			t.Errorf("%v; %d bytes, %d calls; the end was at call %d", err, bytes, calls, ends)
+		}
+		ok(t, r.Discard())
+	}
+	ok(t, s.Close())
+	if opened, closed := disk.Count(vfs.OpOpen|vfs.OpCreate), disk.Count(vfs.OpClose); opened != closed {
+		t.Errorf("%d files opened, %d closed", opened, closed)
+	}
 }
