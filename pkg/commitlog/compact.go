@@ -196,6 +196,9 @@ func (l *Log) endCompact() {
 	defer l.mu.Unlock()
 	l.compacting()
 	l.compacting = nil
+	if err := l.names.failed(); err != nil && l.failed == nil && l.endedErr() == nil {
+		_ = l.failLocked("sync the partition's directory", err) // that of a snapshot or an index: it tells
+	}
 	l.synced.Broadcast()
 }
 

@@ -244,7 +244,7 @@ func (l *Log) sync(j job) error {
 	if j.dir {
 		// Without it the newest segment may be gone, name and all.
 		l.o.Stats.Syncs.Add(1)
-		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+		if err := l.names.SyncDir(l.o.Dir); err != nil {
 			return err
 		}
 	}

@@ -87,6 +87,7 @@ type Log struct {
 	o       Options
 	name    string // of the partition, for errors
 	segment segment.Options
+	names   *namesFS // the disk, for who syncs the directory
 	config  atomic.Pointer[Config]
 
 	marks    marks
@@ -122,7 +123,7 @@ type writer struct {
 	saved     int64            // offset of the snapshot on disk that holds this state; -1: none
 	snapshots []int64          // the offsets of those on disk, ascending
 	dropped   []*part          // below the log start, off the list of parts, and perhaps on the disk
-	removing  bool             // somebody removes those, without the lock
+	removing  bool             // somebody removes those, or swaps a rewritten segment in, without the lock
 	// compacting ends the compaction that is under way; nil: none is.
 	compacting context.CancelFunc
 }

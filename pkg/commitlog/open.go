@@ -60,7 +60,9 @@ func newLog(o Options) *Log {
 		o.Shared = &shared
 	}
 	l := &Log{o: o, name: o.Partition.String()}
+	l.names = &namesFS{FS: o.FS, dir: o.Dir}
 	l.segment = o.segments()
+	l.segment.FS = l.names
 	l.config.Store(o.Config)
 	l.parts.Store(new([]*part))
 	l.synced = sync.NewCond(&l.mu)

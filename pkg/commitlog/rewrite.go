@@ -303,7 +303,7 @@ func (w *rewriting) rebindLocked(end int64) error {
 	}
 	l.o.Stats.Syncs.Add(2)
 	content = state.Encode(nil, producer.Binding{Offset: end, After: true, CRC: w.oldLast, Also: last.CRC()})
-	return vfs.WriteFileSync(l.o.FS, name, content, 0o644)
+	return vfs.WriteFileSync(l.names, name, content, 0o644)
 }
 
 // dropEmptied takes a part without a batch off the list, and removes its files. gone is false for

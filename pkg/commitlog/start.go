@@ -170,7 +170,7 @@ func (l *Log) unlink(parts []*part, snapshots []string) (n int, err error) {
 	// Without it a power cut brings back what a client was told is deleted.
 	// The next Open would remove it again, but the disk would be as full as before until then.
 	l.o.Stats.Syncs.Add(1)
-	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+	if err := l.names.SyncDir(l.o.Dir); err != nil {
 		return n, fmt.Errorf("%w: %w", segment.ErrSync, err)
 	}
 	return n, nil
