@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -25,7 +26,10 @@ type keyed struct {
 	now       int64 // ms, for compaction
 	dirty     int64 // as meta.db says
 	maxKeys   int
-	plain     bool // nothing fits but the map
+	distinct  int            // keys
+	mostDead  int            // as the map's
+	beside    func() error   // done now and then while a pass reads or writes; nil: nothing is
+	ways      map[string]int // how often passes went which way
 	batches   []*keyedBatch
 	producers map[int64]*keyedProducer
 }
@@ -55,7 +59,7 @@ type sentBatch struct {
 }
 
 func newKeyed(t testing.TB, l *Log, seed uint64) *keyed {
-	m := &keyed{t: t, rng: rand.New(rand.NewPCG(seed, 8)), l: l, now: 10_000, maxKeys: 1000, producers: map[int64]*keyedProducer{}}
+	m := &keyed{t: t, rng: rand.New(rand.NewPCG(seed, 8)), l: l, now: 10_000, maxKeys: 1000, distinct: 12, mostDead: mostDead, ways: map[string]int{}, producers: map[int64]*keyedProducer{}}
 	for id := range int64(3) {
 		m.producers[id+1] = &keyedProducer{}
 	}
@@ -136,6 +140,16 @@ func (m *keyed) end(id int64, commit bool) error {
 	return nil
 }
 
+// endOne ends a transaction, if one is open.
+func (m *keyed) endOne() error {
+	for _, id := range slices.Sorted(maps.Keys(m.producers)) {
+		if m.producers[id].open {
+			return m.end(id, m.rng.IntN(2) == 0)
+		}
+	}
+	return nil
+}
+
 func (m *keyed) step() error {
 	switch n := m.rng.IntN(20); {
 	case n < 9:
@@ -144,11 +158,7 @@ func (m *keyed) step() error {
 		id := 1 + m.rng.Int64N(3)
 		return m.put(id, m.producers[id].open || id > 1, record.Codec(m.rng.IntN(5)), m.records()...)
 	case n < 16:
-		for id, p := range m.producers {
-			if p.open {
-				return m.end(id, m.rng.IntN(2) == 0)
-			}
-		}
+		return m.endOne()
 	case n < 18:
 		return m.l.Roll()
 	case n < 19:
@@ -159,7 +169,7 @@ func (m *keyed) step() error {
 
 func (m *keyed) records() (all []keyedRecord) {
 	for range 1 + m.rng.IntN(5) {
-		r := keyedRecord{key: fmt.Sprint("k", m.rng.IntN(12)), value: fmt.Sprint("v", m.rng.IntN(1_000_000))}
+		r := keyedRecord{key: fmt.Sprint("k", m.rng.IntN(m.distinct)), value: fmt.Sprint("v", m.rng.IntN(1_000_000))}
 		switch m.rng.IntN(8) {
 		case 0:
 			r.value = "-"
@@ -177,12 +187,32 @@ func (m *keyed) records() (all []keyedRecord) {
 func (m *keyed) compact() error {
 	for {
 		keys := NewKeyMap(m.maxKeys)
-		if m.plain {
-			keys.mostDead = 0
+		keys.mostDead = m.mostDead
+		pass := Compaction{From: m.dirty, Keys: keys, NowMs: m.now}
+		if m.beside != nil {
+			pass.Pace = func(context.Context, int) error {
+				if m.rng.IntN(20) > 0 {
+					return nil
+				}
+				return m.beside()
+			}
 		}
-		c, err := m.l.Compact(m.t.Context(), Compaction{From: m.dirty, Keys: keys, NowMs: m.now})
+		c, err := m.l.Compact(m.t.Context(), pass)
 		if err != nil {
 			return err
+		}
+		switch {
+		case c.Next == m.dirty:
+			m.ways["nothing is dirty"]++
+		case !keys.whole():
+			m.ways["rounds"]++
+		case keys.confines:
+			m.ways["all keys at once"]++
+		default:
+			m.ways["too sparse for rounds"]++
+		}
+		if c.More {
+			m.ways["another pass"]++
 		}
 		m.dirty = c.Next
 		if !c.More {
@@ -196,7 +226,7 @@ func (m *keyed) compact() error {
 func (m *keyed) expect() {
 	latest := m.latest(m.dirty)
 	for _, b := range m.batches {
-		if b.base >= m.dirty {
+		if b.last >= m.dirty { // its base may be below, where the log start was moved into it
 			continue
 		}
 		set := b.horizon
