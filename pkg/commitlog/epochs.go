@@ -127,6 +127,7 @@ func (l *Log) firstEpoch(p *part) (int32, error) {
 	if known := p.epoch.Load(); known > 0 {
 		return int32(known - 1), nil
 	}
+	swaps := p.swaps.Load()
 	h, ok, err := l.header(p)
 	if err != nil {
 		return -1, err
@@ -134,6 +135,10 @@ func (l *Log) firstEpoch(p *part) (int32, error) {
 	if !ok {
 		return l.o.Epoch, nil // what will be appended to it
 	}
-	p.epoch.Store(int64(h.LeaderEpoch()) + 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.swaps.Load() == swaps { // else it is that of the log before, which nobody would look up again
+		p.epoch.Store(int64(h.LeaderEpoch()) + 1)
+	}
 	return h.LeaderEpoch(), nil
 }

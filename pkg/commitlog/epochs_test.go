@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/dozekafka/doze-kafka/pkg/record"
+	"github.com/dozekafka/doze-kafka/pkg/vfs"
 	"github.com/dozekafka/doze-kafka/pkg/vfs/crashfs"
+	"github.com/dozekafka/doze-kafka/pkg/vfs/faultfs"
 )
 
 // ST-57: each start stamps a higher epoch, and OffsetForLeaderEpoch finds where
@@ -124,4 +126,43 @@ func TestNoEpochEndsEarlierForACompaction(t *testing.T) {
 	if gaps == 0 {
 		t.Error("no epoch has lost its end")
 	}
+}
+
+// ST-48, ST-57: a segment whose first epoch is looked up while a rewritten log takes its place is remembered with that of the new log.
+func TestTheFirstEpochOfASegmentIsThatOfItsLog(t *testing.T) {
+	disk := faultfs.New(crashfs.New())
+	open := func(epoch int32) *keyed { return newKeyed(t, mustOpen(t, keyedOptions(testOptions(disk, epoch))), 1) }
+	key := func(k string) keyedRecord { return keyedRecord{key: k, value: "1"} }
+	m := open(1)
+	if err := errors.Join(m.put(0, false, record.None, key("first")), m.l.Roll(), m.put(0, false, record.None, key("a")), m.l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	m = open(2)
+	if err := errors.Join(m.put(0, false, record.None, key("b")), m.put(0, false, record.None, key("a")), m.l.Roll(), m.put(0, false, record.None, key("c"))); err != nil {
+		t.Fatal(err)
+	}
+	p := (*m.l.parts.Load())[1]
+	if _, err := m.l.open(p); err != nil {
+		t.Fatal(err)
+	}
+	swapped := false
+	disk.OnOp(func(op vfs.Op) {
+		if op.Kind == vfs.OpRead && !swapped {
+			swapped = true
+			if _, err := m.l.Compact(t.Context(), Compaction{Keys: NewKeyMap(10)}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if _, err := m.l.firstEpoch(p); err != nil && !errors.Is(err, errGone) {
+		t.Fatal(err)
+	}
+	disk.OnOp(nil)
+	if got, err := m.l.firstEpoch(p); err != nil || got != 2 || p.swaps.Load() != 1 {
+		t.Errorf("epoch %d, %v, %d swaps", got, err, p.swaps.Load())
+	}
+	if epoch, end, err := m.l.EndOffsetForEpoch(1); err != nil || epoch != 1 || end != 2 {
+		t.Error(epoch, end, err)
+	}
+	mustClose(t, m.l)
 }

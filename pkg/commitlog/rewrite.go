@@ -253,7 +253,7 @@ func (w *rewriting) swap() error {
 	return err
 }
 
-// swapUnlocked lets go of the lock while it is at the disk, which may take long: appends go on. No file of the log is removed until it has it again.
+// swapUnlocked lets go of the lock while it is at the disk, which may take long: appends go on. No segment of the log is removed until it has it again.
 func (w *rewriting) swapUnlocked() error {
 	l := w.l
 	l.removing = true
