@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -69,7 +70,10 @@ func (b *Broker) describe() control.Broker {
 
 // warnAstray logs a client that goes astray, with the fix.
 func (b *Broker) warnAstray(a endpoint.Astray) {
-	b.log.Warn("a client was told an address of this broker and never came to it: it probably can't connect there. "+
-		"If so, set DOZE_KAFKA_HOST_ENDPOINT (or DOZE_KAFKA_ADVERTISED_LISTENERS) to the host:port at which it reaches this broker",
-		"client", a.ID, "from", a.Host, "listener", a.Listener, "told", a.Told)
+	const fix = "set DOZE_KAFKA_HOST_ENDPOINT (or DOZE_KAFKA_ADVERTISED_LISTENERS) to the host:port at which it reaches this broker"
+	level, what := slog.LevelWarn, "a client was told an address of this broker and never came to it: it probably can't connect there. If so, "
+	if a.Idle {
+		level, what = slog.LevelInfo, "a client was told an address of this broker and has not come to it so far: it has nothing to do, or can't connect there. If it can't, "
+	}
+	b.log.Log(context.Background(), level, what+fix, "client", a.ID, "from", a.Host, "listener", a.Listener, "told", a.Told)
 }

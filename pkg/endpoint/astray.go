@@ -16,6 +16,10 @@ const (
 	connected = 30 * time.Second
 )
 
+// burst is how soon a question counts as a part of the first one: a client of
+// Java that begins with one about a topic asks twice at once.
+const burst = time.Second
+
 // maxClients bounds the clients that are kept track of. Beyond it those of
 // which nothing more is to be known make room, in no particular order.
 const maxClients = 1000
@@ -41,6 +45,7 @@ func (c Client) bounded() Client {
 type Astray struct {
 	Client
 	Told string // host:port
+	Idle bool   // it asked once and only holds its connection: it may have nothing to do so far
 }
 
 // Watch finds clients that go astray (FX-13), each once. It is safe for
@@ -59,9 +64,12 @@ type Watch struct {
 type track struct {
 	told    string
 	settled bool // it came, or was reported: nothing more is to be known
+	began   time.Time
 	asked   int
 	first   uint64 // the connection on which it asked first
+	firstN  int    // how often it asked there
 	open    bool   // first is
+	beside  bool   // it asked on another connection while first was open
 	later   uint64 // another connection on which it asked, and how often
 	laterN  int
 	timer   *time.Timer
@@ -86,16 +94,22 @@ func (w *Watch) Told(c Client, conn uint64, address string) {
 		return
 	case !known:
 		c.ID = strings.Clone(c.ID) // it may be a part of the request
-		t = &track{told: address, asked: 1, first: conn, open: true}
+		t = &track{told: address, began: time.Now(), asked: 1, first: conn, firstN: 1, open: true}
 		w.clients[c] = t
 		w.pending.Add(1)
 		t.timer = time.AfterFunc(askedTwice, func() { w.look(c, false) })
 		return
 	}
-	t.asked++
+	again := 1
+	if time.Since(t.began) < burst {
+		again = 0
+	}
+	t.asked += again
 	if conn == t.first {
+		t.firstN += again
 		return
 	}
+	t.beside = t.beside || t.open
 	if conn != t.later {
 		t.later, t.laterN = conn, 0
 	}
@@ -115,6 +129,21 @@ func (w *Watch) Came(c Client) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t, ok := w.clients[c]; ok && !t.settled {
+		w.settleLocked(t)
+	}
+}
+
+// Sent notes a request that a client may send to either address. On a
+// connection on which it has not asked, beside the first one, it shows that the
+// client came: clients ask before all else where they begin.
+func (w *Watch) Sent(c Client, conn uint64) {
+	if w.pending.Load() == 0 {
+		return
+	}
+	c = c.bounded()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.clients[c]; ok && !t.settled && t.open && conn != t.first && conn != t.later {
 		w.settleLocked(t)
 	}
 }
@@ -171,10 +200,14 @@ func (w *Watch) look(c Client, last bool) {
 		return
 	}
 	switch {
+	case t.beside && t.firstN == 1:
+		// It has kept the connection on which it asked first, and asks on another one:
+		// so do Java's clients that came and have only questions.
+		w.settleLocked(t)
 	case t.asked > 1 || last && t.open:
 		w.settleLocked(t)
 		w.mu.Unlock()
-		w.report(Astray{c, t.told})
+		w.report(Astray{Client: c, Told: t.told, Idle: t.asked == 1})
 		return
 	case t.open:
 		t.timer = time.AfterFunc(connected-askedTwice, func() { w.look(c, true) })

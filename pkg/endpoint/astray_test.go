@@ -48,6 +48,42 @@ func TestClientsThatNeverComeAreReportedOnce(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}, 0},
+		{"asks again where it was told, and only holds its first connection", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			w.Told(me, 2, "localhost:9092")
+		}, 0},
+		{"asks again where it was told, and leaves", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			w.Told(me, 2, "localhost:9092")
+			w.Closed(1)
+			w.Closed(2)
+		}, 0},
+		{"asks on two connections, on the first one again and again", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			w.Told(me, 2, "localhost:9092")
+			time.Sleep(burst)
+			w.Told(me, 1, "localhost:9092")
+		}, askedTwice},
+		{"asks twice at once, and only holds its connection", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			time.Sleep(burst - 1)
+			w.Told(me, 1, "localhost:9092")
+		}, connected},
+		{"sends what goes to either address on a connection of its own", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			w.Sent(me, 2)
+		}, 0},
+		{"sends what goes to either address where it asks", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			w.Sent(me, 1)
+		}, connected},
+		{"connects anew, and sends what goes to either address there", func(w *Watch) {
+			w.Told(me, 1, "localhost:9092")
+			w.Closed(1)
+			w.Sent(me, 2)
+			time.Sleep(burst)
+			w.Told(me, 2, "localhost:9092")
+		}, askedTwice},
 		{"was cut off by a stop", func(w *Watch) {
 			w.Told(me, 1, "localhost:9092")
 			w.Told(me, 1, "localhost:9092")
@@ -64,7 +100,7 @@ func TestClientsThatNeverComeAreReportedOnce(t *testing.T) {
 				began := time.Now()
 				var reports []time.Duration
 				w := NewWatch(func(a Astray) {
-					if a.Client != me || a.Told != "localhost:9092" {
+					if a.Client != me || a.Told != "localhost:9092" || a.Idle != (test.after == connected) {
 						t.Errorf("reported %+v", a)
 					}
 					reports = append(reports, time.Since(began))

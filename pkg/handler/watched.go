@@ -40,8 +40,15 @@ func (w *watched) Handle(ctx context.Context, req *server.Request) server.Reply 
 		}
 		host, port := w.endpoint.For(req.Conn.Listener, local, remote)
 		w.watch.Told(asker(req), req.Conn.ID, net.JoinHostPort(host, strconv.Itoa(int(port))))
-	case kmsg.ApiVersions, kmsg.FindCoordinator, kmsg.InitProducerID, kmsg.DescribeCluster:
+	case kmsg.ApiVersions:
+		// Every connection begins with it.
+	case kmsg.FindCoordinator, kmsg.InitProducerID, kmsg.DescribeCluster:
 		// Clients send these also to the address that they were given to begin with.
+		if init, ok := req.Body.(*kmsg.InitProducerIDRequest); !ok || init.TransactionalID == nil {
+			w.watch.Sent(asker(req), req.Conn.ID)
+			break
+		}
+		fallthrough // to a coordinator, whose address they were told
 	default:
 		w.watch.Came(asker(req))
 	}

@@ -52,6 +52,48 @@ func TestWatchKnowsARequestThatShowsThatAClientCame(t *testing.T) {
 	}
 }
 
+// FX-13: an idle client of Java has come if it sends to another connection than it began with, and a producer with a transactional
+// id if it reaches its coordinator, on whichever.
+func TestWatchKnowsIdleClientsThatCame(t *testing.T) {
+	transactional := kmsg.NewPtrInitProducerIDRequest()
+	transactional.TransactionalID = kmsg.StringPtr("t")
+	for _, c := range []struct {
+		key  kmsg.Key
+		body kmsg.Request
+		conn uint64
+		came bool
+	}{
+		{kmsg.InitProducerID, transactional, 1, true},
+		{kmsg.InitProducerID, kmsg.NewPtrInitProducerIDRequest(), 1, false},
+		{kmsg.InitProducerID, kmsg.NewPtrInitProducerIDRequest(), 2, true},
+		{kmsg.DescribeCluster, nil, 2, true},
+		{kmsg.FindCoordinator, nil, 2, true},
+		{kmsg.Metadata, nil, 2, true},
+		{kmsg.ApiVersions, nil, 2, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e, err := endpoint.New(endpoint.Config{}, endpoint.Facts{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			astray := 0
+			h := Watch(silent{}, e, endpoint.NewWatch(func(endpoint.Astray) { astray++ }))
+			send := func(id uint64, key kmsg.Key, body kmsg.Request) {
+				address := func(port int) *net.TCPAddr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+				conn := &server.ConnInfo{ID: id, Listener: "PLAINTEXT", Local: address(9092), Remote: address(50000 + int(id))}
+				h.Handle(t.Context(), &server.Request{Conn: conn, Key: int16(key), ClientID: "app", Body: body})
+			}
+			send(1, kmsg.Metadata, nil)
+			send(c.conn, c.key, c.body)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if (astray == 0) != c.came {
+				t.Errorf("%s on connection %d: %d are astray", c.key.Name(), c.conn, astray)
+			}
+		})
+	}
+}
+
 // A connection that is none of a network's is not looked at.
 func TestWatchIgnoresPipes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
