@@ -13,6 +13,7 @@ func Help() string {
 		"Usage:\n" +
 		"  broker [--name value ...]              run\n" +
 		"  broker healthcheck [--name value ...]  ask the broker that these settings start; exit 0 or 1\n" +
+		"  broker dump [--records] FILE...        print the files of a segment, and what is broken in them\n" +
 		"  broker version                         print the version\n\n" +
 		"Every setting is a flag and an environment variable. The flag beats the variable\n" +
 		"beats KAFKA_... and KAFKA_CFG_... variables (properties of Kafka) beat " + PropertiesFile + "\n" +

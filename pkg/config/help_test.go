@@ -9,11 +9,16 @@ import (
 
 var update = flag.Bool("update", false, "write the settings table into README.md")
 
-// FX-1: --help lists every setting with both names, type, default and one line.
+// FX-1: --help lists every setting with both names, type, default and one line, and every command.
 func TestHelpListsEverySetting(t *testing.T) {
 	_, help, err := Parse([]string{"--node-id", "x", "--help"}, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, command := range []string{"[", "healthcheck", "dump", "version"} {
+		if !strings.Contains(help, "\n  broker "+command) {
+			t.Errorf("--help lacks the command %q", command)
+		}
 	}
 	for _, s := range settings {
 		for _, part := range []string{"  " + s.flag() + ",", s.variable() + "\n", s.kind(), "default " + s.shownDefault(), s.doc} {

@@ -57,8 +57,9 @@ func bytesPerSecond(v string) (string, error) {
 }
 
 const (
-	keyBytes = 30          // that a key takes in the memory of a compaction, about
-	mostKeys = 100_000_000 // the bound of CLEANER_MAX_KEYS
+	leastBuffer = 1<<20 + 1   // Kafka does not start with less (KafkaConfig.validateValues)
+	keyBytes    = 30          // that a key takes in the memory of a compaction, about
+	mostKeys    = 100_000_000 // the bound of CLEANER_MAX_KEYS
 )
 
 // keysIn are the keys that compaction has room for in so many bytes.
@@ -67,7 +68,10 @@ func keysIn(v string) (string, error) {
 	if err != nil {
 		return "", errors.New("not a whole number")
 	}
-	return number(min(max(n/keyBytes, 1), mostKeys)), nil
+	if n < leastBuffer {
+		return "", fmt.Errorf("must be at least %d bytes, as in Kafka", leastBuffer)
+	}
+	return number(min(n/keyBytes, mostKeys)), nil
 }
 
 // notNegative leaves out the value that stands for a generated id.

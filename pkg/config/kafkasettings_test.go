@@ -257,7 +257,7 @@ func TestPropertiesOfTheLogCleaner(t *testing.T) {
 		{name: "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND", value: "1.7976931348623157E308", want: func(*Settings) {}},
 		{name: "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND", value: "0.5", want: func(s *Settings) { s.CleanerBytesPerSecond = 1 }},
 		{name: "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "134217728", want: func(s *Settings) { s.CleanerMaxKeys = 4473924 }},
-		{name: "KAFKA_CFG_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "7", want: func(s *Settings) { s.CleanerMaxKeys = 1 }},
+		{name: "KAFKA_CFG_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "1048577", want: func(s *Settings) { s.CleanerMaxKeys = 34952 }},
 		{name: "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE", value: "9223372036854775807", want: func(s *Settings) { s.CleanerMaxKeys = 100_000_000 }},
 		{name: "KAFKA_LOG_CLEANER_MIN_COMPACTION_LAG_MS", value: "7", config: "min.compaction.lag.ms", as: "7"},
 		{name: "KAFKA_LOG_CLEANER_MAX_COMPACTION_LAG_MS", value: "7", config: "max.compaction.lag.ms", as: "7"},
@@ -296,7 +296,7 @@ func TestPropertiesOfTheLogCleaner(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND=0", "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND=NaN", "KAFKA_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND=fast",
-		"KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE=1.5", "KAFKA_LOG_CLEANER_MIN_CLEANABLE_RATIO=2", "KAFKA_LOG_CLEANUP_POLICY=shred"} {
+		"KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE=1.5", "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE=1048576", "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE=-1", "KAFKA_LOG_CLEANER_MIN_CLEANABLE_RATIO=2", "KAFKA_LOG_CLEANUP_POLICY=shred"} {
 		if _, _, err := Parse(nil, []string{wrong}); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s: %v", wrong, err)
 		}

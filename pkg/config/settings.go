@@ -45,7 +45,7 @@ type Settings struct {
 	RetentionBytes               int64         `env:"RETENTION_BYTES" envDefault:"-1" unit:"bytes" allowed:"bytes, or -1 for no limit" doc:"the oldest segments of a partition are deleted while it is larger than this (topic config retention.bytes)"`
 	RetentionMs                  int64         `env:"RETENTION_MS" envDefault:"-1" allowed:"milliseconds, or -1 for no limit" doc:"a segment is deleted once its newest record is older than this (topic config retention.ms)"`
 	CleanerMaxKeys               int           `env:"CLEANER_MAX_KEYS" envDefault:"1000000" allowed:"1 to 100000000" doc:"keys that compaction holds in memory at a time, at 30 bytes each; a log with more is read once for each part of them"`
-	CleanerBytesPerSecond        int64         `env:"CLEANER_BYTES_PER_SECOND" envDefault:"0" unit:"bytes" allowed:"bytes, or 0 for no limit" doc:"how fast compaction reads and writes"`
+	CleanerBytesPerSecond        int64         `env:"CLEANER_BYTES_PER_SECOND" envDefault:"0" unit:"bytes" allowed:"bytes, or 0 for no limit" doc:"bytes that compaction reads and writes in a second, at most; 0: no limit"`
 	FsyncInterval                time.Duration `env:"FSYNC_INTERVAL" envDefault:"500ms" allowed:"a duration such as 500ms or 2s; 0 turns the timer off" doc:"how often records that no acks=all waits for are flushed to the disk"`
 	AcksAllSync                  bool          `env:"ACKS_ALL_SYNC" envDefault:"true" doc:"flush to the disk before an acks=all is answered; false gives up durability over a power cut for speed"`
 	Topics                       string        `env:"TOPICS" allowed:"name[:partitions[:config=value[;config=value]]], several by commas" doc:"topics to make or grow at start, such as orders:3,audit:1:cleanup.policy=compact"`

@@ -130,11 +130,18 @@ const CreateTopicsVariable = "KAFKA_CREATE_TOPICS"
 
 // ParseCreateTopics reads CreateTopicsVariable, the form that the images of
 // wurstmeister and others made known: name:partitions:replicas[:policy] by commas or lines.
+// A piece without a colon continues a policy, as in a:1:1:compact,delete.
 // Replicas are checked to be a number and otherwise ignored, as there is one broker.
 func ParseCreateTopics(v string) ([]Seed, error) {
 	var pieces []string
 	for piece := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == ',' || r == '\n' }) {
-		if piece = strings.TrimSpace(piece); piece != "" {
+		piece = strings.TrimSpace(piece)
+		last := len(pieces) - 1
+		switch {
+		case piece == "":
+		case !strings.Contains(piece, ":") && last >= 0 && strings.Count(pieces[last], ":") == 3:
+			pieces[last] += "," + piece
+		default:
 			pieces = append(pieces, piece)
 		}
 	}

@@ -55,6 +55,8 @@ func TestParseCreateTopics(t *testing.T) {
 	for in, want := range map[string]string{
 		"Topic1:1:3,Topic2:1:1:compact": "Topic1:1; Topic2:1 cleanup.policy=compact",
 		"a:1:1\n b:2:1\n":               "a:1; b:2",
+		"a:1:1:compact,delete,b:2:1":    "a:1 cleanup.policy=compact,delete; b:2",
+		"a:1:1,delete":                  `topic "delete": want name:partitions:replicas[:policy]`,
 		"a":                             `topic "a": want name:partitions:replicas[:policy]`,
 		"a:1:0":                         `topic "a:1:0": replicas "0": want a number of at least 1`,
 		"a:1:1:shrink":                  `topic "a:1:1:shrink": Invalid value shrink for configuration cleanup.policy: String must be one of: compact, delete`,

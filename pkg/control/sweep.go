@@ -31,6 +31,10 @@ type Rolled struct {
 // A client that goes ends it, and so does the broker's stop.
 func sweep[T any](do func(ctx context.Context, topic string) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if err := decode(w, r, &struct{}{}); err != nil && !errors.Is(err, errEmpty) {
+			refuse(w, err)
+			return
+		}
 		// Where there is no deadline to be lifted none has been set.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		done, err := do(r.Context(), r.PathValue("topic"))

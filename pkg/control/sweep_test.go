@@ -50,6 +50,13 @@ func TestSweepsOfATopic(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, code, body)
 		}
 	}
+	done = ""
+	if code, body := ask(h, "POST", "/v1/topics/a/compact", `{"partition": 1}`); code != http.StatusBadRequest || done != "" || !strings.Contains(body, "partition") {
+		t.Errorf("a body with a field: %d %s, done to %q", code, body, done)
+	}
+	if code, body := ask(h, "POST", "/v1/topics/my.topic/compact", "{}"); code != http.StatusOK {
+		t.Errorf("a body without a field: %d %s", code, body)
+	}
 	if done != "my.topic" {
 		t.Error(done)
 	}

@@ -28,6 +28,9 @@ type Endpoint struct {
 	Listeners map[string]string `json:"listeners,omitempty"`
 }
 
+// errEmpty is the mistake of a request without a body, where one is wanted.
+var errEmpty = errors.New("the body is not what this takes: it is empty")
+
 // maxBody bounds what a request may send, in bytes.
 const maxBody = 64 << 10
 
@@ -91,7 +94,7 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 		return fmt.Errorf("the body is not what this takes: %s can't be %s", cmp.Or(wrong.Field, "it"), wrong.Value)
 	}
 	if errors.Is(err, io.EOF) {
-		return errors.New("the body is not what this takes: it is empty")
+		return errEmpty
 	}
 	if err != nil {
 		return fmt.Errorf("the body is not what this takes: %w", err)
