@@ -130,7 +130,7 @@ func (m *keyed) snapshot() *keyed {
 
 // every is how many operations a sweep goes on at a time.
 func every() int {
-	if testing.Short() {
+	if short() {
 		return 5
 	}
 	return 1
@@ -139,7 +139,7 @@ func every() int {
 // ST-48, ST-46, ST-9: the power goes, or the process is killed, after every single operation of a compaction.
 func TestPowerCutAfterEveryOperationOfACompaction(t *testing.T) {
 	survivals := 6
-	if testing.Short() {
+	if short() {
 		survivals = 3
 	}
 	n, clones := 0, 0

@@ -414,3 +414,7 @@ func (m *keyed) forget() {
 		p.sent = p.sent[max(0, len(p.sent)-1):]
 	}
 }
+
+// short says whether the sweeps and models take fewer steps and seeds: with -short, and under the race detector, where
+// all of them take minutes and find no more races than a part does.
+func short() bool { return testing.Short() || raceDetector }

@@ -15,7 +15,7 @@ import (
 // and without the snapshots; the log has exactly what the rules leave, at its offsets, and consumers anywhere go on.
 func TestCompactionAgreesWithAModel(t *testing.T) {
 	seeds, steps := uint64(40), 200
-	if testing.Short() {
+	if short() {
 		seeds = 8
 	}
 	rewritten := int64(0)
@@ -57,7 +57,7 @@ func TestCompactionAgreesWithAModel(t *testing.T) {
 // a page of the set, while records are written, segments rolled, transactions ended and records deleted beside the passes.
 func TestCompactionInRoundsAgreesWithAModel(t *testing.T) {
 	seeds, steps := uint64(60), 250
-	if testing.Short() {
+	if short() {
 		seeds = 12
 	}
 	ways := map[string]int{}

@@ -200,7 +200,7 @@ func checkRecovered(t testing.TB, disk vfs.FS, c *client, what string) *Log {
 // operation, and several things may be left of what was not synced.
 func TestPowerCutAfterEveryOperation(t *testing.T) {
 	survivals := 6
-	if testing.Short() {
+	if short() {
 		survivals = 3
 	}
 	n := 0

@@ -27,7 +27,7 @@ type model struct {
 // kills leave the log as a slice and a map beside it say.
 func TestLogAgreesWithAModel(t *testing.T) {
 	seeds, steps := uint64(20), 300
-	if testing.Short() {
+	if short() {
 		seeds = 5
 	}
 	for seed := range seeds {

@@ -18,7 +18,7 @@ import (
 // offset out of order during 100 compactions and their swaps.
 func TestReadersGoOnDuringCompactions(t *testing.T) {
 	compactions := 100
-	if testing.Short() {
+	if short() {
 		compactions = 30
 	}
 	o := keyedOptions(testOptions(crashfs.New(), 1))

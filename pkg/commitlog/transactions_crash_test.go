@@ -233,7 +233,7 @@ func (c txnClient) checkTransactions(t testing.TB, disk vfs.FS, what string) {
 // single operation of a transactional workload, and several things are left of what was not synced.
 func TestPowerCutsOfTransactions(t *testing.T) {
 	survivals := 6
-	if testing.Short() {
+	if short() {
 		survivals = 3
 	}
 	n := 0

@@ -36,7 +36,7 @@ type txnProducer struct {
 // read-committed consumer sees what the batches of the log say is committed.
 func TestTransactionsAgreeWithAModel(t *testing.T) {
 	seeds, steps := uint64(24), 250
-	if testing.Short() {
+	if short() {
 		seeds = 6
 	}
 	for seed := range seeds {
