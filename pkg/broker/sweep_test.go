@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/dozekafka/doze-kafka/pkg/broker"
 	"github.com/dozekafka/doze-kafka/pkg/config"
@@ -129,6 +130,36 @@ func TestTopicsOfTheEnvironmentAreCompacted(t *testing.T) {
 		if err := b.Stop(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// ST-49: where the policy has delete, too, a compaction that was asked for is answered once retention has acted as well.
+func TestRetentionActsAfterACompactionOnDemand(t *testing.T) {
+	b := start(t, settings(t, "DOZE_KAFKA_TOPICS=audit:1:cleanup.policy=compact,delete;min.cleanable.dirty.ratio=1;retention.bytes=1"))
+	if err := putKeys(t, b, "audit", 10, "a", "b", "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, sweep := range []string{"roll", "compact"} {
+		if code, body := post(t, b, "/v1/topics/audit/"+sweep); code != http.StatusOK {
+			t.Fatalf("%s: %d %s", sweep, code, body)
+		}
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	req := kmsg.NewPtrListOffsetsRequest()
+	at, of := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
+	of.Timestamp = -2 // the earliest
+	at.Topic, at.Partitions = "audit", append(at.Partitions, of)
+	req.Topics = append(req.Topics, at)
+	resp, err := req.RequestWith(t.Context(), cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Topics[0].Partitions[0]; got.Offset != 3 || got.ErrorCode != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 
