@@ -197,7 +197,7 @@ func (l *Log) endCompact() {
 	l.compacting()
 	l.compacting = nil
 	if err := l.names.failed(); err != nil && l.failed == nil && l.endedErr() == nil {
-		_ = l.failLocked("sync the partition's directory", err) // that of a snapshot or an index: it tells
+		_ = l.failLocked("sync the partition's directory", err) // whoever has asked for the sync
 	}
 	l.synced.Broadcast()
 }

@@ -243,8 +243,7 @@ func (w *rewriting) swap() error {
 		return nil
 	}
 	if errors.Is(err, segment.ErrSync) {
-		err = l.failLocked("sync the partition's directory", err)
-		l.noteFailure(part.base)
+		l.noteFailure(part.base) // the end of the pass takes the log offline
 	}
 	// Whichever log has the name: it is there to be read before anybody asks.
 	if _, openErr := l.open(part); openErr != nil {
