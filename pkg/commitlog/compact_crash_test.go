@@ -142,10 +142,38 @@ func TestPowerCutAfterEveryOperationOfACompaction(t *testing.T) {
 	if short() {
 		survivals = 3
 	}
+	cutEverywhere(t, beforeCompaction, every(), survivals)
+}
+
+// ST-9: until the new log has its name, the producer snapshot at its end fits the old one as well. The segments before have been
+// rewritten by then, so that without it the batches they had would be taken for new ones when they are sent again.
+func TestASnapshotFitsTheOldLogUntilTheNewOneHasItsName(t *testing.T) {
+	cutEverywhere(t, func(t testing.TB, disk vfs.FS) *keyed {
+		m := newKeyed(t, mustOpen(t, keyedOptions(testOptions(disk, 1))), 1)
+		var errs []error
+		for i := range 3 {
+			errs = append(errs, m.put(1, false, record.None, keyedRecord{key: "a", value: fmt.Sprint(i)}))
+		}
+		errs = append(errs, m.l.Roll(),
+			m.put(1, false, record.None, keyedRecord{key: "a", value: "3"}), m.put(0, false, record.None, keyedRecord{key: "t", value: "-"}), m.l.Roll(),
+			m.put(0, false, record.None, keyedRecord{key: "b", value: "1"}))
+		mustFlush(t, m.l)
+		errs = append(errs, m.l.Close()) // of the snapshots up to the active segment only the one at its start is left
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		m.l = mustOpen(t, keyedOptions(testOptions(disk, 1)))
+		return m
+	}, 1, 2)
+}
+
+// cutEverywhere takes the power, or kills the process, after every so many operations of the compaction of a log.
+func cutEverywhere(t *testing.T, begin func(testing.TB, vfs.FS) *keyed, every, survivals int) {
+	t.Helper()
 	n, clones := 0, 0
-	for ; ; n += every() {
+	for ; ; n += every {
 		disk := crashfs.New()
-		m := beforeCompaction(t, disk)
+		m := begin(t, disk)
 		before := m.snapshot()
 		disk.StopAfter(n)
 		err := m.compactWorkload()
