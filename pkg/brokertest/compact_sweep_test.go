@@ -145,20 +145,8 @@ func tableWorkload(t *testing.T, seed uint64, n, every int) (cuts []tableCut, st
 func (c *tableCut) look(t *testing.T, survival crashfs.Survival, rng *rand.Rand) (second bool) {
 	w := c.world.clone()
 	var again *tableCut
-	at, steps := 1+rng.IntN(120), 0
-	var mu sync.Mutex
-	b := c.WatchedPowerCut(t, survival, func(b *brokertest.Broker, step string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if steps++; steps != at {
-			return
-		}
-		snapshot, err := b.Snapshot()
-		if err != nil {
-			t.Errorf("%s: %v", step, err)
-			return
-		}
-		w.change(func() { again = &tableCut{steps, step, w.clone(), snapshot} })
+	b := cutAgain(t, c.Snapshot, survival, 1+rng.IntN(120), func(number int, step string, s *brokertest.Snapshot) {
+		w.change(func() { again = &tableCut{number, step, w.clone(), s} })
 	})
 	w.check(t, b)
 	b.OnStep(nil)
@@ -308,34 +296,13 @@ func TestAFailureWhileTopicsAreCompactedLosesNothing(t *testing.T) {
 	}
 	seed := sweepSeedOf(t, 0)
 	from, w := tableStart(t, seed)
-	failed, refused := 0, 0
-	for i := range diseases {
-		d := &diseases[i]
-		first, step := 1+int(seed%uint64(every)), every
-		if i >= len(diseases)-2 { // there are few commits
-			first, step = 1, 1+every/5
-		}
-		if *sweepCut > 0 {
-			first, step = *sweepCut, math.MaxInt/2
-		}
-		for n := first; ; n += step {
-			var happened string
-			if !t.Run(fmt.Sprintf("%s, operation %d", d.name, n), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var not int
-					happened, not = tableFault(t, d, from, w, seed, n)
-					t.Logf("failed: %s", happened)
-					refused += not
-				})
-			}) {
-				t.Fatalf("again: %s", sweepAgain(t, seed, n))
-			}
-			if happened == "" {
-				break
-			}
-			failed++
-		}
-	}
+	refused := 0
+	failed := eachFault(t, every, seed, func(t *testing.T, d *disease, n int) bool {
+		happened, not := tableFault(t, d, from, w, seed, n)
+		t.Logf("failed: %s", happened)
+		refused += not
+		return happened != ""
+	})
 	t.Logf("%d operations failed, in %d ways: %d produces were refused; 0 keys lost", failed, len(diseases), refused)
 	if failed < 20 && *sweepCut == 0 {
 		t.Error("too few for the test to mean anything")

@@ -312,17 +312,10 @@ func (f *faultTally) run(t *testing.T, d *disease, from *brokertest.Snapshot, w 
 	return true
 }
 
-// ST-60, ST-61, ST-62, ST-64, ST-72: every operation of the disk fails once in a run of its own, in each of several ways: those of
-// the start, of the recovery from a kill and of a workload. The start fails, or requests are answered with KAFKA_STORAGE_ERROR or succeed; what was
-// refused is taken once there is room; and a start after a crash finds what was acknowledged.
-func TestAFailureOfAnyOperationLosesNothing(t *testing.T) {
-	every := 13
-	if *sweepFull {
-		every = 1
-	}
-	seed := sweepSeedOf(t, 0)
-	from, w := faultStart(t, seed)
-	var f faultTally
+// eachFault has an operation of the disk fail in each of several ways, every so many of them, until run says that what it does ends before
+// its operation n. It returns how many did fail.
+func eachFault(t *testing.T, every int, seed uint64, run func(t *testing.T, d *disease, n int) (hit bool)) (failed int) {
+	t.Helper()
 	for i := range diseases {
 		d := &diseases[i]
 		first, step := 1+int(seed%uint64(every)), every
@@ -335,16 +328,31 @@ func TestAFailureOfAnyOperationLosesNothing(t *testing.T) {
 		for n := first; ; n += step {
 			hit := false
 			if !t.Run(fmt.Sprintf("%s, operation %d", d.name, n), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { hit = f.run(t, d, from, w, seed, n) })
+				synctest.Test(t, func(t *testing.T) { hit = run(t, d, n) })
 			}) {
 				t.Fatalf("again: %s", sweepAgain(t, seed, n))
 			}
 			if !hit {
-				break // the workload ends before its operation n
+				break
 			}
-			f.failed++
+			failed++
 		}
 	}
+	return failed
+}
+
+// ST-60, ST-61, ST-62, ST-64, ST-72: every operation of the disk fails once in a run of its own, in each of several ways: those of
+// the start, of the recovery from a kill and of a workload. The start fails, or requests are answered with KAFKA_STORAGE_ERROR or succeed; what was
+// refused is taken once there is room; and a start after a crash finds what was acknowledged.
+func TestAFailureOfAnyOperationLosesNothing(t *testing.T) {
+	every := 13
+	if *sweepFull {
+		every = 1
+	}
+	seed := sweepSeedOf(t, 0)
+	from, w := faultStart(t, seed)
+	var f faultTally
+	f.failed = eachFault(t, every, seed, func(t *testing.T, d *disease, n int) bool { return f.run(t, d, from, w, seed, n) })
 	t.Logf("%d operations failed, in %d ways: %d starts did, %d requests were refused, %d topics and partitions resumed; 0 acknowledged records lost", f.failed, len(diseases), f.starts, f.refused, f.resumed)
 	if f.failed < 30 && *sweepCut == 0 {
 		t.Error("too few for the test to mean anything")

@@ -329,13 +329,12 @@ func (n *sweepTally) cutsOf(t *testing.T, seed uint64, length, every int) (cuts 
 	return cuts
 }
 
-// look checks what one survival leaves of a cut, and what another leaves of a second cut while the broker recovers from the first.
-func (n *sweepTally) look(t *testing.T, c *cut, survival crashfs.Survival, rng *rand.Rand) {
-	w := c.world.clone()
-	var second *cut
-	at, steps := 1+rng.IntN(60), 0
+// cutAgain starts a broker with what a survival leaves of a cut. Before step at of that it calls taken with what the disk has then.
+func cutAgain(t *testing.T, s *brokertest.Snapshot, survival crashfs.Survival, at int, taken func(number int, step string, s *brokertest.Snapshot)) *brokertest.Broker {
+	t.Helper()
+	steps := 0
 	var mu sync.Mutex
-	b := c.WatchedPowerCut(t, survival, func(b *brokertest.Broker, step string) {
+	return s.WatchedPowerCut(t, survival, func(b *brokertest.Broker, step string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if steps++; steps != at {
@@ -346,7 +345,16 @@ func (n *sweepTally) look(t *testing.T, c *cut, survival crashfs.Survival, rng *
 			t.Errorf("%s: %v", step, err)
 			return
 		}
-		w.change(func() { second = &cut{steps, step, w.clone(), snapshot} })
+		taken(steps, step, snapshot)
+	})
+}
+
+// look checks what one survival leaves of a cut, and what another leaves of a second cut while the broker recovers from the first.
+func (n *sweepTally) look(t *testing.T, c *cut, survival crashfs.Survival, rng *rand.Rand) {
+	w := c.world.clone()
+	var second *cut
+	b := cutAgain(t, c.Snapshot, survival, 1+rng.IntN(60), func(number int, step string, s *brokertest.Snapshot) {
+		w.change(func() { second = &cut{number, step, w.clone(), s} })
 	})
 	w.check(t, b)
 	b.OnStep(nil)

@@ -2,7 +2,6 @@ package brokertest_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -117,59 +116,39 @@ func TestTransactionsAreWholeAfterAFailureOfAnyOperation(t *testing.T) {
 			noError(t, err)
 		})
 	})
-	runs, refused, starts := 0, 0, 0
-	for i := range diseases {
-		d := &diseases[i]
-		first, step := 1+int(seed%uint64(every)), every
-		if i >= len(diseases)-2 { // there are few commits
-			first, step = 1, 1+every/5
+	refused, starts := 0, 0
+	runs := eachFault(t, every, seed, func(t *testing.T, d *disease, n int) bool {
+		h := begun.clone()
+		var end func() string
+		b, err := from.Try(t, func(b *brokertest.Broker) { end = d.begin(b, n) })
+		if err != nil {
+			starts++
+			t.Logf("%s: the start failed: %v", end(), err)
+			h.check(t, from.Kill(t))
+			return true
 		}
-		for n := first; ; n += step {
-			hit := false
-			ok := t.Run(fmt.Sprintf("%s at %d", d.name, n), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h := begun.clone()
-					var end func() string
-					b, err := from.Try(t, func(b *brokertest.Broker) { end = d.begin(b, n) })
-					if err != nil {
-						starts++
-						hit = true
-						t.Logf("%s: the start failed: %v", end(), err)
-						h.check(t, from.Kill(t))
-						return
-					}
-					b.MayFail()
-					clients := txnPatients(t, b, h)
-					rng := rand.New(rand.NewPCG(seed, 2))
-					for i := range 12 {
-						clients[i%2].transaction(rng)
-					}
-					happened := end()
-					for _, c := range clients {
-						refused += c.refused
-					}
-					if happened == "" {
-						return
-					}
-					hit = true
-					t.Logf("failed: %s", happened)
-					if n%2 == 0 {
-						s, err := b.Snapshot()
-						noError(t, err)
-						h.check(t, s.Kill(t))
-						return
-					}
-					h.check(t, b.PowerCut(crashfs.LoseUnsynced))
-				})
-			})
-			if !ok {
-				t.Fatalf("seed %d", seed)
-			}
-			if !hit {
-				break
-			}
-			runs++
+		b.MayFail()
+		clients := txnPatients(t, b, h)
+		rng := rand.New(rand.NewPCG(seed, 2))
+		for i := range 12 {
+			clients[i%2].transaction(rng)
 		}
-	}
+		happened := end()
+		for _, c := range clients {
+			refused += c.refused
+		}
+		if happened == "" {
+			return false
+		}
+		t.Logf("failed: %s", happened)
+		if n%2 == 0 {
+			s, err := b.Snapshot()
+			noError(t, err)
+			h.check(t, s.Kill(t))
+		} else {
+			h.check(t, b.PowerCut(crashfs.LoseUnsynced))
+		}
+		return true
+	})
 	t.Logf("%d operations failed, %d starts among them, %d requests were refused", runs, starts, refused)
 }
