@@ -3,14 +3,12 @@ package connect
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,19 +27,11 @@ func classpath(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := kafka.Cached(fmt.Sprintf("connect-%x", sha256.Sum256(pom))[:28], func(dir string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "lib"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("mvn dependency:copy-dependencies: %w\n%s", err, bytes.TrimSpace(out))
-		}
-		return nil
-	})
+	jars, err := kafka.Jars(t.Context(), "connect", pom)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "lib", "*")
+	return jars
 }
 
 // A worker is one of Kafka Connect in distributed mode.

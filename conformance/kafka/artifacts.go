@@ -66,8 +66,12 @@ func Cached(key string, build func(dir string) error) (string, error) {
 }
 
 // Classpath is the Java class path with Kafka, its tools and its client. The first call on a machine downloads some 110 MB with Maven.
-func Classpath(ctx context.Context) (string, error) {
-	dir, err := Cached(fmt.Sprintf("kafka-%s-%x", Version(), sha256.Sum256(pom))[:32], func(dir string) error {
+func Classpath(ctx context.Context) (string, error) { return Jars(ctx, "kafka-"+Version(), pom) }
+
+// Jars is the Java class path of what a pom depends on. The first call on a machine downloads it with Maven, into a directory of the cache
+// whose name begins with name.
+func Jars(ctx context.Context, name string, pom []byte) (string, error) {
+	dir, err := Cached(fmt.Sprintf("%s-%x", name, sha256.Sum256(pom))[:32], func(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o644); err != nil {
 			return err
 		}

@@ -2,17 +2,13 @@
 package streams
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,19 +40,11 @@ func classpath(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := kafka.Cached(fmt.Sprintf("streams-%s-%x", kafka.Version(), sha256.Sum256(pom))[:32], func(dir string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "lib"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("mvn dependency:copy-dependencies: %w\n%s", err, bytes.TrimSpace(out))
-		}
-		return nil
-	})
+	jars, err := kafka.Jars(t.Context(), "streams-"+kafka.Version(), pom)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "lib", "*")
+	return jars
 }
 
 // Streams and the judge are of one version.
